@@ -101,6 +101,17 @@ def test_names_belong_to_one_generation(folder):
         assert (status, problem["type"]) == (409, "/v1/errors#conflict")
         assert problem["detail"].endswith("now, not '0123': load its columns")
         assert "immutable" not in headers.get("cache-control", "")
+        assert "x-roost-generation" not in headers
+
+
+def test_present_names_have_their_generation_in_a_header(folder):
+    with serve(noun="up", folder=folder) as server:
+        columns = load_columns(server)
+        _, headers, _ = server.ask("GET", "/v1/fleet/columns", headers=ADMIN)
+        assert headers["x-roost-generation"] == columns.head["generation"]
+        status, headers, body = server.ask("GET", "/v1/fleet/names", headers=ADMIN)
+        assert (status, body) == (200, b"host-0\nhost-1\nhost-2\n")
+        assert (headers["x-roost-generation"], headers["cache-control"]) == (columns.head["generation"], "no-store")
 
 
 @pytest.mark.parametrize("query", ["?fleet=true", "?after=3", "?fleet=true&after=-1", "?fleet=maybe&after=1"])

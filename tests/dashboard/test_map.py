@@ -185,3 +185,53 @@ def test_host_is_draining_while_its_drain_is_open(tmp_path, open_tab):
         page.keyboard.press("ArrowRight")
         expect(page.locator("[aria-live=polite]").filter(has_text="node-1, disabled")).to_have_count(1)
         page.close()
+
+
+def list_requests(page):
+    """Return the fleet requests of a page, from now on."""
+    found = []
+    page.on("request", lambda request: "/v1/fleet/" in request.url and found.append(request.url.partition("/v1")[2]))
+    return found
+
+
+def test_first_page_requests_columns_and_names_once_and_early(server, open_tab):
+    tab = open_tab(server.address)
+    found = list_requests(tab.page)
+    page, _ = open_map(tab, "/?test")
+    assert sorted(found) == ["/fleet/columns", "/fleet/names"]
+    page.get_by_role("link", name="List of hosts").click()
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    assert len(found) == 2
+
+
+def test_other_pages_request_names_after_their_columns(server, open_tab):
+    tab = open_tab(server.address)
+    found = list_requests(tab.page)
+    page = tab.open("/hosts")
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    assert found[0] == "/fleet/columns"
+    assert re.fullmatch(r"/fleet/names\?generation=\w+", found[1])
+
+
+def test_names_of_another_generation_are_requested_again(server, open_tab):
+    tab = open_tab(server.address)
+    stale = {"x-roost-generation": "0123", "content-type": "text/plain"}
+    tab.page.route("**/v1/fleet/names", lambda route: route.fulfill(headers=stale, body="wrong\n" * HOSTS))
+    page, _ = open_map(tab, "/?test")
+    names = page.evaluate("[...Array(window.fleetMap.fleet.hosts).keys()].map((at) => window.fleetMap.nameOf(at))")
+    assert sorted(names) == sorted(set(names) - {"wrong"})
+    assert len(names) == HOSTS
+
+
+def test_map_appears_if_the_early_requests_fail(server, open_tab):
+    tab = open_tab(server.address)
+    tab.expects_outage = True
+    turns = []
+
+    def fail_first(route):
+        turns.append(route.request.url)
+        return route.abort() if len(turns) == 1 else route.continue_()
+
+    tab.page.route("**/v1/fleet/columns", fail_first)
+    open_map(tab, "/?test")
+    assert len(turns) == 2

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
@@ -212,7 +213,8 @@ class AsgiApplication:
                 self._hosts.check(request)
             response = self._preflight(request) or await self._answer(request, receive)
             if response.stream is not None:
-                await response.stream.open()
+                more = await response.stream.open()
+                response = replace(response, headers={**response.headers, **more})
             if self._saves_traffic:
                 response = await compress(request, await revalidate(request, response))
         except Exception as error:  # noqa: BLE001  # every request gets an answer

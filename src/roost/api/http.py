@@ -232,8 +232,8 @@ class Request:
 class Stream(Protocol):
     """The body of a long response, sent in parts."""
 
-    async def open(self) -> None:
-        """Begin, before the head is sent; an error here becomes the response."""
+    async def open(self) -> Mapping[str, str]:
+        """Begin, before the head is sent, and return further headers; an error here becomes the response."""
 
     def close(self) -> None:
         """End; called after ``open`` in every case."""

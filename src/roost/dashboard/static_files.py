@@ -29,7 +29,7 @@ _IMPORTS = {
     "eventsource-parser": "libraries/event-source/index.js",
 }
 # The first page needs these modules and all that they import; a browser would find them one level after the other.
-_FIRST = ("main.js", "fleet/fleet_view.js")
+_FIRST = ("page/early.js", "main.js", "fleet/fleet_view.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^"';]*["']([^"']+)["']""", re.MULTILINE)
 
 
@@ -93,10 +93,14 @@ def read_files(folder: Traversable, *, prefix: str, facts: Mapping[str, str]) ->
 
 
 def _find_modules(by_name: Mapping[str, StaticFile], first: Sequence[str]) -> list[str]:
-    """Return modules and all that they import, at any depth, but for what they import later."""
-    found, waiting = dict.fromkeys(first), list(first)
+    """Return modules and all that they import, at any depth, but for what they import later.
+
+    Each module has its imports behind it, so the first ones arrive first.
+    """
+    found, waiting = dict.fromkeys(first[:0]), list(reversed(first))
     while waiting:
         name = waiting.pop()
+        found[name] = None
         for target in _IMPORT.findall(by_name[name].body.decode()):
             imported = _IMPORTS.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
             if imported in by_name and imported not in found:

@@ -159,6 +159,7 @@ def test_modules_of_the_first_page_are_loaded_at_once():
     assert len(set(preloaded)) == len(preloaded)
     assert {f"{base}main.js", f"{base}fleet/map_painter.js", f"{base}libraries/preact.js"} <= set(preloaded)
     assert f"{base}decision/decision_view.js" not in preloaded  # The page imports it later.
+    assert preloaded[:2] == [f"{base}page/early.js", f"{base}page/credentials.js"]  # They request the fleet.
     imports = json.loads(re.search(r'<script type="importmap">(.*?)</script>', page)[1])["imports"]
     for path in preloaded:
         status, _, module = ask(path)

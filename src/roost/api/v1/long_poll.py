@@ -1,7 +1,7 @@
 """Responses with a delayed body: they wait for an event, the end of the wait, or the stop of the server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -26,13 +26,14 @@ class LongPoll:
         self._wakeups, self._keys, self._mark, self._wait = wakeups, keys, mark, wait
         self._waiter: Waiter | None = None
 
-    async def open(self) -> None:
+    async def open(self) -> Mapping[str, str]:
         """Register the waiter.
 
         Raises:
             Unavailable: too many waiters.
         """
         self._waiter = self._wakeups.open(self._keys, mark=self._mark)
+        return {}
 
     def close(self) -> None:
         """Remove the waiter."""

@@ -1,7 +1,8 @@
 /** The frame of the page: the places at the left, and the view of the present path. */
 import { useEffect } from "preact/hooks";
 import { h } from "preact";
-import { session, signOut, version, authentication } from "./page/api.js";
+import { session, signOut, version } from "./page/api.js";
+import { authentication } from "./page/credentials.js";
 import { Link, partsOf, place } from "./page/router.js";
 import { connection, mayListen } from "./page/stream.js";
 import { clock } from "./page/format.js";

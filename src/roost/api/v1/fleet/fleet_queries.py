@@ -18,7 +18,9 @@ class ColumnsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class NamesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The generation of a client."""
 
-    generation: Annotated[str, Meta(description="The generation in the head of the columns.")]
+    generation: Annotated[
+        str | None, Meta(description="The generation in the head of the columns; the present one by default.")
+    ] = None
 
 
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """Notifications as server-sent events."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from roost.api.http import Receive, Response, Send
@@ -56,7 +56,7 @@ class EventStream:
         self._frames, self._after = frames, after
         self._reader: Reader | None = None
 
-    async def open(self) -> None:
+    async def open(self) -> Mapping[str, str]:
         """Register the reader.
 
         Raises:
@@ -65,6 +65,7 @@ class EventStream:
         self._reader = self._events.open(self._last_id, owner=self._owner)
         if self._frames is not None:
             self._reader.join(self._frames.open(self._after, self._reader.awake))
+        return {}
 
     def close(self) -> None:
         """Remove the reader."""

@@ -1,7 +1,7 @@
 """The columns of the fleet, and the names of its hosts: long bodies, from a thread beside the deciding one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from roost.api.http import Receive, Response, Send
 from roost.api.transfer.compression import accepts_gzip, add_vary
@@ -11,6 +11,7 @@ from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.errors import Conflict
 
 BYTES, TEXT = "application/octet-stream", "text/plain; charset=utf-8"
+GENERATION_HEADER = "x-roost-generation"
 _PART_BYTES = 256 * 2**10
 # Further readings before a refusal: the first one may have begun before the request.
 _READINGS = 2
@@ -21,8 +22,9 @@ _IMMUTABLE = "private, max-age=31536000, immutable"
 def show(call: Call) -> Response:
     """Show all hosts as a binary file of columns: share of each resource, instances, state, place, rack and kind.
 
-    docs/api-v1.md describes the format of the file. ``GET /events`` with ``fleet`` has later changes. Fails with 409 if
-    this process does not reach the given position in time: repeat the request.
+    docs/api-v1.md describes the format of the file. The header ``x-roost-generation`` has its generation.
+    ``GET /events`` with ``fleet`` has later changes. Fails with 409 if this process does not reach the given position
+    in time: repeat the request.
     """
     wanted: int = call.query.position or 0
 
@@ -37,16 +39,17 @@ def show(call: Call) -> Response:
 def list_names(call: Call) -> Response:
     """List the names of the nodes, one in a line, in the order of the columns of a generation.
 
-    Fails with 409 for another generation than the present one: load the columns again.
+    The header ``x-roost-generation`` has the generation. Fails with 409 for another generation than the present one:
+    load the columns again. Without a generation, the response has the present names.
     """
-    generation: str = call.query.generation
+    wanted: str | None = call.query.generation
 
     def choose(file: FleetFile) -> Encoded:
-        if file.generation != generation:
-            raise Conflict(f"the fleet has generation {file.generation} now, not {generation[:64]!r}: load its columns")
+        if wanted is not None and file.generation != wanted:
+            raise Conflict(f"the fleet has generation {file.generation} now, not {wanted[:64]!r}: load its columns")
         return file.names
 
-    return _respond(call, choose, content_type=TEXT, cache_control=_IMMUTABLE)
+    return _respond(call, choose, content_type=TEXT, cache_control="no-store" if wanted is None else _IMMUTABLE)
 
 
 def require_fleet(call: Call) -> FleetPort:
@@ -87,18 +90,19 @@ class FleetBody:
         self._fleet, self._choose, self._is_compressed, self._stall_s = fleet, choose, is_compressed, stall_s
         self._body = b""
 
-    async def open(self) -> None:
-        """Wait for a snapshot, and encode it.
+    async def open(self) -> Mapping[str, str]:
+        """Wait for a snapshot, encode it, and return its generation as a header.
 
         Raises:
             Unavailable: the snapshots failed.
             Conflict: the client has another generation, or needs later columns.
         """
-        chosen = await self._choose_part()
+        generation, chosen = await self._choose_part()
         self._body = await asyncio.to_thread(chosen.read, is_compressed=self._is_compressed)
+        return {GENERATION_HEADER: generation}
 
-    async def _choose_part(self) -> Encoded:
-        """Return the part of a snapshot; the client may know a newer generation, from another process.
+    async def _choose_part(self) -> tuple[str, Encoded]:
+        """Return a generation and the part of its snapshot; the client may know a newer one, from another process.
 
         Raises:
             Conflict: the client has another generation, or needs later columns. The last reading began after its
@@ -107,10 +111,10 @@ class FleetBody:
         file = await self._fleet.newest()
         for _ in range(_READINGS):
             try:
-                return self._choose(file)
+                return file.generation, self._choose(file)
             except Conflict:
                 file = await self._fleet.newest(is_fresh=True)
-        return self._choose(file)
+        return file.generation, self._choose(file)
 
     def close(self) -> None:
         """Do nothing."""

@@ -1,6 +1,8 @@
 /** The fleet in this page: loaded once, then kept by the changes of the stream. */
 import { signal } from "@preact/signals";
-import { ApiError, hasCredentials, send } from "../page/api.js";
+import { ApiError, send } from "../page/api.js";
+import { hasCredentials } from "../page/credentials.js";
+import { takeEarly } from "../page/early.js";
 import { followFleet, listen } from "../page/stream.js";
 import { applyDelta, decodeFleet } from "./fleet_file.js";
 
@@ -13,6 +15,7 @@ export const changes = signal(0);
 export const problem = signal(/** @type {ApiError | null} */ (null));
 
 const RETRY_MS = 2000;
+const GENERATION_HEADER = "x-roost-generation";
 const watchers = new Set(/** @type {((hosts: number[]) => void)[]} */ ([]));
 let names = { generation: "", list: /** @type {string[]} */ ([]) };
 let rows = new Map(/** @type {[string, number][]} */ ([]));
@@ -66,12 +69,12 @@ export function load(position = 0) {
 
 async function fetchFleet() {
   try {
-    const response = await send("GET", "/fleet/columns", { query: { position: needed || null } });
-    const buffer = await response.arrayBuffer();
+    const early = takeEarly();
+    const buffer = await (await fetchColumns(early)).arrayBuffer();
     performance.mark("fleet-arrived");
     const found = decodeFleet(buffer);
     if (names.generation !== found.generation) {
-      const text = await (await send("GET", "/fleet/names", { query: { generation: found.generation } })).text();
+      const text = await (await fetchNames(found.generation, early)).text();
       names = { generation: found.generation, list: text.split("\n").slice(0, found.hosts) };
       rows = new Map();
     }
@@ -87,6 +90,19 @@ async function fetchFleet() {
     if (problem.value.status === 409) needed = 0; // A restored database may never get there.
     if (problem.value.status !== 401 && problem.value.status !== 403) setTimeout(() => void load(), RETRY_MS);
   }
+}
+
+/** The columns; those of an early request if it was successful. @param {import("../page/early.js").Early | null} early */
+async function fetchColumns(early) {
+  const first = needed ? null : await early?.columns.catch(() => null);
+  return first?.ok ? first : send("GET", "/fleet/columns", { query: { position: needed || null } });
+}
+
+/** The names of a generation. @param {string} generation @param {import("../page/early.js").Early | null} early */
+async function fetchNames(generation, early) {
+  const first = await early?.names.catch(() => null);
+  if (first?.ok && first.headers.get(GENERATION_HEADER) === generation) return first;
+  return send("GET", "/fleet/names", { query: { generation } });
 }
 
 /** @param {any} delta */

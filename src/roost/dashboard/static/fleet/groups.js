@@ -94,21 +94,30 @@ export function summarise(fleet, groups, column, room = null) {
       hosts.set(list, end);
       end += list.length;
     }
-    const values = Uint16Array.from(hosts, (host) => shares?.[host] ?? NONE)
-      .filter((value) => value !== NONE)
-      .sort();
-    const at = (/** @type {number} */ part) =>
-      (values[Math.min(values.length - 1, Math.floor(part * values.length))] ?? 0) / 1000;
-    const sum = values.reduce((total, value) => total + value, 0);
+    // Plain loops: the first map waits for these sums.
+    const known = new Uint16Array(hosts.length);
+    let [count, sum, full, down] = [0, 0, 0, 0];
+    for (let each = 0; each < hosts.length; each += 1) {
+      const host = /** @type {number} */ (hosts[each]);
+      if ((fleet.states[host] ?? 0) & DOWN) down += 1;
+      const share = shares?.[host] ?? NONE;
+      if (share === NONE) continue;
+      known[count] = share;
+      count += 1;
+      sum += share;
+      if (share >= 1000) full += 1;
+    }
+    const values = known.subarray(0, count).sort();
+    const at = (/** @type {number} */ part) => (values[Math.min(count - 1, Math.floor(part * count))] ?? 0) / 1000;
     return {
       name: group.name,
       hosts: hosts.length,
       fits: room && hosts.reduce((total, host) => total + (room.counts[host] ?? 0), 0),
-      mean: values.length ? sum / values.length / 1000 : null,
+      mean: count ? sum / count / 1000 : null,
       low: at(0.1),
       high: at(0.9),
-      full: values.filter((value) => value >= 1000).length,
-      down: hosts.filter((host) => (fleet.states[host] ?? 0) & DOWN).length,
+      full,
+      down,
     };
   });
 }

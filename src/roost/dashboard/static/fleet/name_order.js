@@ -40,7 +40,7 @@ function areInOrder(hosts, nameOf) {
  */
 export function isBefore(left, right) {
   let at = 0;
-  while (at < left.length && left[at] === right[at]) at += 1;
+  while (at < left.length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1;
   if (at === left.length && at === right.length) return true;
   if (!isDigit(left.charCodeAt(at)) && !isDigit(right.charCodeAt(at)))
     return at === left.length || (at < right.length && isLess(left.charCodeAt(at), right.charCodeAt(at)));

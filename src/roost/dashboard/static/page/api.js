@@ -1,5 +1,6 @@
 /** Calls of the API, and the session of this browser. */
 import { signal } from "@preact/signals";
+import { credentials, fact, keepKey } from "./credentials.js";
 
 /**
  * @typedef {object} Session
@@ -13,12 +14,8 @@ import { signal } from "@preact/signals";
  */
 /** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
 
-const KEY = "roost.session-key";
 const TIMEOUT_MS = 60_000;
 
-/** @param {string} name */
-const fact = (name) => document.querySelector(`meta[name="roost-${name}"]`)?.getAttribute("content") ?? "";
-export const authentication = fact("authentication");
 export const version = fact("version");
 
 /** The session: null: signed out, undefined before the first answer. */
@@ -42,19 +39,6 @@ export class ApiError extends Error {
 export function may(policy) {
   return session.value?.policies.includes(`roost:${policy}`) ?? false;
 }
-
-/** Return the headers that authenticate this browser. */
-export function credentials() {
-  /** @type {Record<string, string>} */
-  const headers = {};
-  if (authentication === "noauth2") headers["x-auth-token"] = "admin";
-  const key = localStorage.getItem(KEY);
-  if (key) headers["x-roost-session-key"] = key;
-  return headers;
-}
-
-/** Whether a call of this browser can succeed. */
-export const hasCredentials = () => Object.keys(credentials()).length > 0;
 
 /**
  * Build a path with its query; values that are empty are left out.
@@ -130,7 +114,7 @@ export async function loadSession() {
 /** Sign in. @param {string} token */
 export async function signIn(token) {
   const answer = await call("POST", "/session", { headers: { "x-auth-token": token } });
-  localStorage.setItem(KEY, answer.key);
+  keepKey(answer.key);
   session.value = answer;
 }
 
@@ -144,6 +128,6 @@ export async function signOut() {
 }
 
 function endSession() {
-  localStorage.removeItem(KEY);
+  keepKey("");
   if (session.value) session.value = null;
 }

@@ -1,7 +1,8 @@
 /** The event stream of the server: one connection for a tab, ended while the tab is hidden. */
 import { signal } from "@preact/signals";
 import { createParser } from "eventsource-parser";
-import { credentials, may, session, urlOf } from "./api.js";
+import { may, session, urlOf } from "./api.js";
+import { credentials } from "./credentials.js";
 
 /** @typedef {(event: {type: string, id: string | undefined, data: any}) => void} Listener */
 

@@ -1,7 +1,8 @@
 /** The form to sign in. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { authentication, signIn } from "../page/api.js";
+import { signIn } from "../page/api.js";
+import { authentication } from "../page/credentials.js";
 import { Icon } from "../parts/icons.js";
 import { Problem } from "../parts/elements.js";
 import { TextField } from "../parts/fields.js";
