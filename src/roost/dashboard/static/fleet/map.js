@@ -1,5 +1,5 @@
 /** The map of the fleet: a canvas that people move, zoom and read with mouse, touch or keys. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
 import { className, counted, percent } from "../page/format.js";
 import { Meter } from "../parts/elements.js";
@@ -50,15 +50,23 @@ export function FleetMap(props) {
   const isDark = useIsDark();
   const palette = useMemo(() => paletteOf(isDark), [isDark]);
 
-  useEffect(() => {
+  // Effects of the layout: otherwise the first map would wait for several frames of the browser.
+  useLayoutEffect(() => {
     const element = /** @type {HTMLCanvasElement} */ (canvas.current);
     painter.current = new MapPainter(element);
-    const observer = new ResizeObserver(() => {
+    const measure = () => {
       const ratio = devicePixelRatio || 1;
       if (!box.current) return; // The view has ended.
       const { clientWidth, clientHeight } = box.current;
-      setSize({ width: Math.round(clientWidth * ratio), height: Math.round(clientHeight * ratio), ratio });
-    });
+      const [width, height] = [Math.round(clientWidth * ratio), Math.round(clientHeight * ratio)];
+      setSize((before) =>
+        before.width === width && before.height === height && before.ratio === ratio
+          ? before
+          : { width, height, ratio },
+      );
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(/** @type {HTMLDivElement} */ (box.current));
     if (new URLSearchParams(location.search).has("test")) /** @type {any} */ (window).fleetMap = painter.current;
     return () => {
@@ -72,7 +80,7 @@ export function FleetMap(props) {
     [groups, fleet, size.width, size.height, size.ratio],
   );
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = canvas.current;
     const map = painter.current;
     if (!layout || !element || !map) return;
