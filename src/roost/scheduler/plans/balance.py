@@ -144,14 +144,21 @@ class _Balance:
         rows = np.flatnonzero(self._view & (shares > 0))
         rows = rows[np.argsort(-shares[rows], kind="stable")][:_DRY_SOURCES_MAX]
         best: _Candidate | None = None
+        everywhere = np.flatnonzero(self._view)
         for at, row in enumerate(rows.tolist()):
             if at >= _SOURCES_MAX and best is not None:
                 break
             kinds = set[bytes]()
+            bounds: dict[int, float] = {}  # amount -> upper bound on the gain
             for mover in self._board.movers(row):
                 if mover.kind in kinds or mover.uuid in banned or mover.resident.how == "offload":
                     continue
                 kinds.add(mover.kind)
+                amount = mover.freed.get(self._class_id, 0)
+                if amount not in bounds:
+                    bounds[amount] = float(self._gains(shares, row, everywhere, amount=amount).max())
+                if bounds[amount] < (GAIN_MIN if best is None else best.gain):
+                    continue
                 found = self._best_target(mover, shares)
                 if found is not None and (best is None or found.key() > best.key()):
                     best = found
