@@ -1,44 +1,25 @@
-from collections import Counter
+import pytest
 
-from roost.simulator.lab.gpu_experiment import draw_arrivals
-from roost.simulator.lab.gpu_pods import Node, Pod, Workload
+from roost.simulator.lab.gpu_experiment import Conditions, run_policy
+from tests.unit.simulator.lab.gpu_files import mixed
 
-SMALL, LARGE = Pod(1000, 1024, 1, 300), Pod(1000, 1024, 2, 1000)
-
-
-def workload(*pods, nodes=4):
-    return Workload(
-        name="w", nodes=[Node(f"n{number}", 1000, 1000, 2, "T4") for number in range(nodes)], pods=list(pods)
-    )
+MIXED = mixed(1, sizes=[200, 330, 500, 700])
 
 
-def total(pods):
-    return sum(pod.total_milli for pod in pods)
+def test_departures_free_gpus():
+    stays = run_policy(MIXED, "bestfit", 7, conditions=Conditions())
+    leaves = run_policy(MIXED, "bestfit", 7, conditions=Conditions(has_departures=True))
+    assert leaves.arrived > 1.8 * stays.arrived
+    assert leaves.arrived - leaves.refused > 1.2 * (stays.arrived - stays.refused)
+    assert leaves.load[-1] >= 125
+    assert max(leaves.allocated) <= 100.0
 
 
-def test_too_few_pods_are_followed_by_further_ones():
-    given = workload(SMALL, LARGE)
-    pods = draw_arrivals(given, 42).pods
-    target = 1.3 * given.capacity_milli
-    assert Counter(pods[:2]) == Counter(given.pods)
-    assert target - 1000 < total(pods) <= target + 1000
-
-
-def test_the_last_pod_counts_with_the_milli_of_one_gpu():
-    """A pod of two GPUs that would exceed the target by less than one GPU is appended, as published."""
-    totals = {total(draw_arrivals(workload(LARGE, nodes=5), seed).pods) for seed in range(5)}
-    assert totals == {14_000}  # 1.3 * 10,000 is 13,000: 12,000 + 1,000 does not exceed it.
-
-
-def test_of_too_many_pods_some_are_removed():
-    given = workload(*[SMALL] * 60, *[LARGE] * 3)
-    pods = draw_arrivals(given, 42).pods
-    assert total(pods) <= 1.3 * given.capacity_milli < total(pods) + 2000
-    assert not Counter(pods) - Counter(given.pods)
-
-
-def test_the_order_of_nodes_depends_on_the_seed():
-    given = workload(SMALL, nodes=30)
-    orders = [[node.name for node in draw_arrivals(given, seed).nodes] for seed in (1, 1, 2)]
-    assert orders[0] == orders[1] != orders[2]
-    assert sorted(orders[0]) == [node.name for node in sorted(given.nodes, key=lambda node: node.name)]
+@pytest.mark.parametrize("has_departures", [False, True])
+@pytest.mark.parametrize("policy", ["random", "gpuclustering", "bestfit", "fgd", "gpu_value"])
+def test_a_restart_changes_no_result(policy, has_departures):
+    workload = mixed(3, sizes=[200, 330, 450, 700], nodes=40, pods=400)
+    conditions = Conditions(has_departures=has_departures, has_restart=True)
+    usual = run_policy(workload, policy, 5, conditions=Conditions(has_departures=has_departures))
+    assert run_policy(workload, policy, 5, conditions=conditions) == usual
+    assert usual.refused > 0

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.errors import BadFile
-from roost.simulator.lab.gpu_pods import Pod, read_nodes, read_pods
+from roost.simulator.lab.gpu_pods import Pod, read_durations, read_nodes, read_pods
 from tests.unit.simulator.lab.gpu_files import NODES, PODS, write
 
 
@@ -22,9 +22,19 @@ def test_models_are_optional(tmp_path):
     assert read_pods(pods) == [Pod(1, 1, 1, 500)]
 
 
+TIMED = "name,creation_time,deletion_time\nq,10,40\np,5,5.5\n"
+
+
+def test_durations_are_in_the_order_of_the_pods(tmp_path):
+    (pods,) = write(tmp_path, pods=TIMED)
+    assert read_durations(pods) == [0.5, 30.0]
+
+
 @pytest.mark.parametrize(
     ("read", "text", "problem"),
     [
+        (read_durations, TIMED.replace("40", "9"), "9 is before creation_time 10"),
+        (read_durations, "name,creation_time\np,1\n", "column deletion_time is missing"),
         (read_nodes, "", "is empty"),
         (read_nodes, "sn,cpu_milli\na,1\n", "column memory_mib is missing"),
         (read_nodes, NODES.replace("\nb,", "\na,"), "a is repeated"),
