@@ -132,6 +132,20 @@ REQUESTS = {
     ("/plans/make-room", "POST"): ("/plans/make-room", {"request": SMALL}),
     ("/plans/consolidate", "POST"): ("/plans/consolidate", {"hosts": 1}),
     ("/plans/balance", "POST"): ("/plans/balance", {"resource_class": "MEMORY_MB", "moves": 5}),
+    ("/plans/apply", "POST"): (
+        "/plans/apply",
+        {
+            "moves": [
+                {
+                    "number": 1,
+                    "instance_uuid": "5f3d6b0e-2c4a-4a1e-9a55-0d3c1f6b7e21",
+                    "source": "host-0",
+                    "target": "host-1",
+                }
+            ],
+            "dry_run": True,
+        },
+    ),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),
