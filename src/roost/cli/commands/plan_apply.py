@@ -27,18 +27,34 @@ _RESULTS = ListView(
 )
 
 
-def _limit_option(name: str, default: int, about: str) -> Any:
-    """Return an option for a limit of concurrent moves."""
-    return click.option(name, type=click.IntRange(1, 100), default=default, show_default=True, metavar="N", help=about)
-
-
 @click.command("apply", short_help="Make the moves of a plan.")
 @click.argument("file")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Rehearse the moves on the present fleet, and make none.")
 @click.option("--only", type=click.IntRange(min=1), multiple=True, metavar="N", help="Make only move N; repeatable.")
-@_limit_option("--at-once", 2, "Number of concurrent moves.")
-@_limit_option("--per-host", 2, "Number of concurrent moves to or from one host.")
-@_limit_option("--per-group", 1, "Number of concurrent moves in one server group.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves.",
+)
+@click.option(
+    "--per-host",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves to or from one host.",
+)
+@click.option(
+    "--per-group",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves in one server group.",
+)
 @click.option(
     "--deadline",
     type=click.FloatRange(0, 2_592_000, min_open=True),

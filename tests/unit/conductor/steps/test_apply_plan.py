@@ -118,7 +118,7 @@ def test_failed_move_stops_only_the_moves_that_need_it(app):
 
 def test_move_that_fails_on_its_host_is_reported_with_the_reason(app):
     build(app, "one")
-    row, _ = finish(app, apply(app, planned(1, "one")), {"live_migrate": [failure("it hangs")]})
+    row, _ = finish(app, apply(app, planned(1, "one")), {("h0", "live_migrate"): [failure("it hangs")] * 9})
     ((state, problem),) = results(row)
     assert (state, app.status("one").host) == ("failed", "h0")
     assert "it hangs" in problem
