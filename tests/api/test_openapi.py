@@ -138,7 +138,7 @@ REQUESTS = {
             "moves": [
                 {
                     "number": 1,
-                    "instance_uuid": "5f3d6b0e-2c4a-4a1e-9a55-0d3c1f6b7e21",
+                    "instance_uuid": "00000000-0000-4000-8000-000000000e21",
                     "source": "host-0",
                     "target": "host-1",
                 }
