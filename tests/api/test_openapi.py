@@ -132,6 +132,20 @@ REQUESTS = {
     ("/plans/make-room", "POST"): ("/plans/make-room", {"request": SMALL}),
     ("/plans/consolidate", "POST"): ("/plans/consolidate", {"hosts": 1}),
     ("/plans/balance", "POST"): ("/plans/balance", {"resource_class": "MEMORY_MB", "moves": 5}),
+    ("/plans/apply", "POST"): (
+        "/plans/apply",
+        {
+            "moves": [
+                {
+                    "number": 1,
+                    "instance_uuid": "00000000-0000-4000-8000-000000000e21",
+                    "source": "host-0",
+                    "target": "host-1",
+                }
+            ],
+            "dry_run": True,
+        },
+    ),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),

@@ -16,7 +16,8 @@ from roost.conductor.operation.events import Event
 from roost.conductor.operation.step import body_of
 from roost.conductor.operation.step_table import To
 from roost.conductor.operation.watches import AT_ONCE
-from roost.conductor.steps import TABLES, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
+from roost.conductor.steps import TABLES, clean, confirm, live_migrate, move, revert, shelve, spawn
+from roost.conductor.steps.batches import drain
 from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Discard
 

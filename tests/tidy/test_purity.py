@@ -24,6 +24,7 @@ PURE = (
     "compute/drivers/libvirt/host.py",
     "compute/drivers/libvirt/devices.py",
     "conductor/steps/*.py",
+    "conductor/steps/batches/*.py",
     "conductor/operation/step.py",
     "conductor/operation/reconcile.py",
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 _V1: Mapping[str, str] = {
     "services:update": "host.update",
     "hosts:drain": "host.drain",
+    "plans:apply": "plan.apply",
     "aggregates:create": "aggregate.create",
     "aggregates:update": "aggregate.update",
     "aggregates:delete": "aggregate.delete",

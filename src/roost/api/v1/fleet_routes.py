@@ -30,7 +30,6 @@ from roost.api.v1.schemas.aggregates import (
     ZonesList,
 )
 from roost.api.v1.schemas.changes import ChangesPage, ChangesQuery
-from roost.api.v1.schemas.drain import DrainBody, DrainPlan
 from roost.api.v1.schemas.exports import AuditResult, ShownSettings
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
@@ -48,6 +47,7 @@ from roost.api.v1.schemas.hosts import (
 from roost.api.v1.schemas.instances import (
     OperationReference,
 )
+from roost.api.v1.schemas.plans import DrainBody, DrainPlan
 from roost.api.v1.schemas.status import FleetStatus, HistoryQuery
 from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery

@@ -9,6 +9,7 @@ from roost.api.v1.fleet.fleet_queries import EventsQuery
 from roost.api.v1.fleet_routes import FLEET_ROUTES
 from roost.api.v1.handlers import (
     agents,
+    applied_plans,
     capacity,
     comparisons,
     decision_list,
@@ -24,15 +25,7 @@ from roost.api.v1.instance_routes import INSTANCE_ROUTES
 from roost.api.v1.policies import policy_of
 from roost.api.v1.route import Route
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.schemas.capacity import (
-    BalanceBody,
-    CapacityBody,
-    CapacityColumnsBody,
-    CapacityColumnsQuery,
-    CapacityQuery,
-    ConsolidationBody,
-    RoomBody,
-)
+from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
 from roost.api.v1.schemas.decisions import (
     ComparisonBody,
     DecisionBody,
@@ -48,6 +41,8 @@ from roost.api.v1.schemas.decisions import (
     ShownWhy,
     WhyQuery,
 )
+from roost.api.v1.schemas.instances import OperationReference
+from roost.api.v1.schemas.plans import ApplyBody, BalanceBody, ConsolidationBody, RehearsedPlan, RoomBody
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
@@ -233,6 +228,17 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Plan moves to make the used shares of hosts more equal.",
             body=BalanceBody,
             answer=BalancePlan,
+            work="copy",
+        ),
+    },
+    "/plans/apply": {
+        "POST": Route(
+            handler=applied_plans.apply,
+            about="Apply the moves of a plan, or rehearse them.",
+            body=ApplyBody,
+            answer=RehearsedPlan,
+            later=OperationReference,
+            is_keyed=True,
             work="copy",
         ),
     },

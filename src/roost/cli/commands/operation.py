@@ -71,12 +71,12 @@ def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:
     )
 
 
-@operation.command("cancel", short_help="Cancel a drain.")
+@operation.command("cancel", short_help="Cancel a drain or an applied plan.")
 @click.argument("uuid", type=NameType("operation"))
 @output_options(can_watch=False)
 @backend_options
 def cancel(*, uuid: str, output: Output, backend: BackendOptions) -> None:
-    """Cancel a drain: no further moves start, and those in progress complete. Show the drain."""
+    """Cancel a drain or an applied plan: no further moves start, and those in progress complete. Show it."""
     _change(uuid, "DELETE", output=output, backend=backend)
 
 

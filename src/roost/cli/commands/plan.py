@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.commands.plan_apply import apply
 from roost.cli.complete_name import NameType
 from roost.cli.instance.request_fields import (
     FLAVOR_OPTION,
@@ -71,9 +72,12 @@ _FLEET_MOVES_OPTION = click.option(
 )
 
 
-@click.group("plan", short_help="Plan moves of instances.")
+@click.group("plan", short_help="Plan and apply moves of instances.")
 def plan() -> None:
-    """Plan moves of instances. A plan is only shown: nothing moves."""
+    """Plan moves of instances, and apply plans."""
+
+
+plan.add_command(apply)
 
 
 @plan.command("make-room", short_help="Plan the fewest moves to make room for a request.")

@@ -42,6 +42,7 @@ _EXAMPLES = {
         "roost nova-scheduler --nova-conf /etc/nova/nova.conf --placement catalog",
     ),
     "operation list": ("roost operation list --failed",),
+    "plan apply": ("roost plan apply plan.json --dry-run", "roost plan apply plan.json --at-once 4 --deadline 3600"),
     "plan balance": ("roost plan balance --class MEMORY_MB --moves 20",),
     "plan consolidate": ("roost plan consolidate --hosts 3", "roost plan consolidate --share 10 --zone east"),
     "plan make-room": ("roost plan make-room last-refused", "roost plan make-room --flavor large --zone east"),

@@ -1,6 +1,6 @@
 """Accept, rehearse, pause and cancel drains of hosts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -161,16 +161,16 @@ def drain(
 
 
 def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow] | OperationRow:
-    """Cancel a drain: no more moves begin, and open ones are finished.
+    """Cancel a drain, or the application of a plan: no more moves begin, and open ones are finished.
 
     Args:
         name: the uuid of the operation.
 
     Raises:
         NotFound: the operation is unknown.
-        Conflict: it has ended, or is not a drain.
+        Conflict: it has ended, or is of another kind.
     """
-    operation = _open_drain(reader, name, act="cancels")
+    operation = _open_operation(reader, name, act="cancels", kinds={"drain": "drains", "apply": "applied plans"})
     if operation.is_cancelled:
         return operation
     after = request_cancel(operation, now_s=now_s)
@@ -190,7 +190,7 @@ def pause(
         NotFound: the operation is unknown.
         Conflict: it has ended, was cancelled, or is not a drain.
     """
-    operation = _open_drain(reader, name, act="pauses" if is_paused else "resumes")
+    operation = _open_operation(reader, name, act="pauses" if is_paused else "resumes", kinds={"drain": "drains"})
     if operation.is_cancelled:
         raise Conflict(f"the operation {name} was cancelled")
     body = body_of(operation, Drain)
@@ -210,18 +210,20 @@ def pause(
     return Plan(answer=after, work=(replace_row(after), event), reads_work=True)
 
 
-def _open_drain(reader: WorkReader, name: str, *, act: str) -> OperationRow:
-    """Return the open drain with a uuid.
+def _open_operation(reader: WorkReader, name: str, *, act: str, kinds: Mapping[str, str]) -> OperationRow:
+    """Return the open operation with a uuid.
 
     Args:
         act: the verb for the error.
+        kinds: permitted kinds, and their plurals for the error.
     """
     uuid = uuid_bytes(name)
     operation = None if uuid is None else reader.operation_by_uuid(uuid)
     if operation is None:
         raise NotFound("operation", name)
-    if operation.kind != "drain":
-        raise Conflict(f"the operation {name} is a {operation.kind}: this request {act} only drains")
+    if operation.kind not in kinds:
+        only = " and ".join(kinds.values())
+        raise Conflict(f"the operation {name} is of kind {operation.kind}: this request {act} only {only}")
     if operation.outcome:
         raise Conflict(f"the operation {name} is over")
     return operation

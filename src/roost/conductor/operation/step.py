@@ -16,7 +16,7 @@ from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.work.change_memory import Drain, InstanceRebuild, Shelve, Unshelve
+from roost.model.work.change_memory import Drain, InstanceRebuild, PlanApplication, Shelve, Unshelve
 from roost.model.work.operation import (
     Build,
     Delete,
@@ -43,6 +43,7 @@ Body = (
     | Shelve
     | Unshelve
     | Drain
+    | PlanApplication
 )
 B = TypeVar("B", bound=Body)
 

@@ -12,7 +12,6 @@ from roost.conductor.steps import (
     clean,
     confirm,
     delete,
-    drain,
     evacuate,
     live_migrate,
     move,
@@ -24,6 +23,7 @@ from roost.conductor.steps import (
     spawn,
     unshelve,
 )
+from roost.conductor.steps.batches import apply_plan, drain
 from roost.errors import StoreBroken
 from roost.model.work.work_rows import OperationRow
 
@@ -47,6 +47,7 @@ TABLES: Mapping[str, Table[Any]] = {
     "confirm": confirm.TABLE,
     "revert": revert.TABLE,
     "drain": drain.TABLE,
+    "apply": apply_plan.TABLE,
     "clean": clean.TABLE,
 }
 

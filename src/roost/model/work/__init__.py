@@ -1,7 +1,7 @@
 """Work of conductors and agents: operations, orders and guests. Read ``operation`` first.
 
 ``operation``: kinds of operations, permitted statuses, and their stored state.
-``change_memory``: stored state of rebuild, shelve, unshelve and drain.
+``change_memory``: stored state of rebuild, shelve, unshelve, drain and apply.
 ``builds``: builds: orders, attempts and outcomes.
 ``work_rows``: rows of the database, committed with claims.
 ``change_query``: a query for changes by clients.

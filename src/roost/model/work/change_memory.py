@@ -1,4 +1,6 @@
-"""Stored state of operations that rebuild, shelve or unshelve instances, or drain hosts."""
+"""Stored state of operations that rebuild, shelve or unshelve instances, drain hosts, or apply plans."""
+
+from typing import Literal
 
 import msgspec
 
@@ -49,4 +51,31 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     going: tuple[str, ...] = ()  # moving instances
     stayed: int = 0  # number of failed moves
     is_paused: bool = False  # whether no further moves begin
+    problem: str = ""
+
+
+MoveState = Literal["waiting", "moving", "done", "failed", "skipped"]
+
+
+class AppliedMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A move of a plan that is carried out."""
+
+    number: int  # in the plan
+    instance: str  # uuid
+    source: str  # service
+    target: str = ""  # service; empty: the instance is offloaded
+    after: tuple[int, ...] = ()  # numbers of earlier moves that must be done first
+    group: str = ""  # uuid of its server group; empty: none
+    state: MoveState = "waiting"
+    problem: str = ""  # why it failed or was skipped
+
+
+class PlanApplication(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The moves of a plan, and the limits of concurrent ones."""
+
+    moves: tuple[AppliedMove, ...]  # in the order of their start
+    at_once: int
+    per_host: int  # of the moves to or from one service
+    per_group: int  # of the moves in one server group
+    deadline_at_s: float = 0.0  # no move begins from this time on; 0: no deadline
     problem: str = ""

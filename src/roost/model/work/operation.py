@@ -32,9 +32,9 @@ UserOperation = Literal[
     "unshelve",
     "reset",
 ]
-# Further kinds. build: a request for instances; spawn: one instance of a build; drain: a host; clean: a returning
-# host; sync: an instance whose status differs from the report of its host.
-Kind = Literal[UserOperation, "build", "spawn", "drain", "clean", "sync"]
+# Further kinds. build: a request for instances; spawn: one instance of a build; drain: a host; apply: a plan; clean: a
+# returning host; sync: an instance whose status differs from the report of its host.
+Kind = Literal[UserOperation, "build", "spawn", "drain", "apply", "clean", "sync"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 USER_OPERATIONS: tuple[UserOperation, ...] = get_args(UserOperation)

@@ -359,7 +359,7 @@ def test_cancelled_drain_finishes_its_open_moves(app):
     with pytest.raises(NotFound):
         app.run(lambda _current: accept_drain.cancel(app.reader, uuid_named("nobody"), now_s=0.0))
     build = app.reader.operations(limit=1)[0]
-    with pytest.raises(Conflict, match="is a build: this request cancels only drains"):
+    with pytest.raises(Conflict, match="is of kind build: this request cancels only drains and applied plans"):
         app.run(lambda _current: accept_drain.cancel(app.reader, uuid_text(build.uuid), now_s=0.0))
 
 

@@ -4,7 +4,7 @@ from roost.api.http import Response
 from roost.api.v1.accepted_response import respond_accepted, respond_with_location
 from roost.api.v1.call import Call, json_response, plan_response
 from roost.api.v1.idempotency import check_same, operation_uuid
-from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
+from roost.api.v1.schemas.plans import DrainBody, DrainPlan, PlannedMove
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake import accept_drain
 from roost.conductor.intake.accept_drain import DrainMethod, How, drain_method
@@ -57,10 +57,10 @@ def drain(call: Call) -> Response | Plan[Response]:
 
 
 def cancel(call: Call) -> Response | Plan[Response]:
-    """Cancel a drain: no further moves start, and those in progress complete.
+    """Cancel a drain, or an applied plan: no further moves start, and those in progress complete.
 
-    Returns the operation (202). Fails with 404 for an unknown operation, with 409 for one that has ended or is not a
-    drain.
+    Returns the operation (202). Fails with 404 for an unknown operation, with 409 for one that has ended or is of
+    another kind.
     """
     reader = call.agents.reader(call.current)
     plan, response = (

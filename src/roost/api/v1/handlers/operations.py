@@ -15,6 +15,8 @@ from roost.api.v1.schemas.operations import (
     DrainProgress,
     OperationQuery,
     Outcome,
+    PlanProgress,
+    PlanProgressMove,
     ShownEvent,
     ShownOperation,
     ShownOrder,
@@ -23,7 +25,7 @@ from roost.api.v1.schemas.operations import (
 from roost.conductor.operation.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, report_corruption
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.change_memory import Drain
+from roost.model.work.change_memory import Drain, PlanApplication
 from roost.model.work.operation import Build, Kind
 from roost.model.work.work_rows import EventRow, OperationRow, OrderRow
 from roost.observe import log
@@ -67,7 +69,7 @@ def show(call: Call) -> Response:
 
 
 def is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
-    """Return whether the client may see an operation: by the project of its instance; a drain belongs to no project."""
+    """Return whether the client may see an operation: by its project; drains and plans belong to none."""
     if call.can_see_all:
         return True
     if row.kind == "build":
@@ -95,6 +97,32 @@ def drain_progress(row: OperationRow) -> DrainProgress | None:
         left=len(body.instances) - body.begun,
         moving=len(body.going),
         stayed=body.stayed,
+    )
+
+
+def plan_progress(row: OperationRow) -> PlanProgress | None:
+    """Return the progress of an applied plan; None: the operation is of another kind."""
+    if row.kind != "apply":
+        return None
+    body = body_of(row, PlanApplication)
+    moves = [
+        PlanProgressMove(
+            number=move.number,
+            instance=move.instance,
+            source=move.source,
+            target=move.target,
+            after=move.after,
+            state=move.state,
+            problem=move.problem,
+        )
+        for move in body.moves
+    ]
+    return PlanProgress(
+        at_once=body.at_once,
+        per_host=body.per_host,
+        per_group=body.per_group,
+        deadline_at_s=body.deadline_at_s,
+        moves=moves,
     )
 
 
@@ -155,6 +183,9 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
         uuids = [body for text in request.instance_uuids if (body := uuid_bytes(text)) is not None]
     if row.kind == "drain":
         uuids = [body for text in body_of(row, Drain).instances if (body := uuid_bytes(text)) is not None]
+    plan = plan_progress(row)
+    if plan is not None:
+        uuids = [body for move in plan.moves if (body := uuid_bytes(move.instance)) is not None]
     statuses = {status.uuid: status for status in reader.statuses_of(uuids)} if uuids else {}
     subjects = [
         ShownSubject(
@@ -184,12 +215,13 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
         orders=[_show_order(each) for each in reader.orders_of(row.id)],
         story=show_events(reader.events_of(row.id, newest=STORY_MAX)),
         drain=drain_progress(row),
+        plan=plan,
     )
 
 
 def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
     """Return the outcome of an operation and its sub-operations; a build ends before its sub-operations do."""
-    if row.kind == "drain":  # A drain waits for its sub-operations: its own outcome includes theirs.
+    if row.kind in {"drain", "apply"}:  # These wait for their sub-operations: their own outcome includes those.
         return row.outcome or "open"
     if not row.outcome or not all(part.outcome for part in parts):
         return "open"

@@ -5,7 +5,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.handlers.decisions import request_of, visible_decision
-from roost.api.v1.schemas.capacity import BalanceBody, ConsolidationBody, RoomBody
+from roost.api.v1.schemas.plans import BalanceBody, ConsolidationBody, RoomBody
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake.movable_instances import movable_instances
 from roost.errors import Conflict

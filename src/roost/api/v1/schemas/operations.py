@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.wire.pages import PageQuery
+from roost.model.work.change_memory import MoveState
 from roost.model.work.operation import Kind
 from roost.model.work.orders import WAIT_MAX_S
 
@@ -58,6 +59,30 @@ class DrainProgress(msgspec.Struct, frozen=True, kw_only=True):
     stayed: Annotated[int, Meta(description="Number of instances that could not move.")]
 
 
+class PlanProgressMove(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one move of an applied plan."""
+
+    number: Annotated[int, Meta(description="Number of the move in the plan.")]
+    instance: Annotated[str, Meta(description="Uuid of the instance.")]
+    source: Annotated[str, Meta(description="Service that the instance leaves.")]
+    target: Annotated[str, Meta(description="Service of the target host; empty: the instance is offloaded.")]
+    after: Annotated[tuple[int, ...], Meta(description="Numbers of the moves that must be done first.")]
+    state: Annotated[MoveState, Meta(description="waiting, moving, done, failed or skipped.")]
+    problem: Annotated[str, Meta(description="Reason why it failed or was skipped.")]
+
+
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of an applied plan."""
+
+    at_once: Annotated[int, Meta(description="Maximum number of instances that move at the same time.")]
+    per_host: Annotated[int, Meta(description="Maximum number of concurrent moves to or from one host.")]
+    per_group: Annotated[int, Meta(description="Maximum number of concurrent moves in one server group.")]
+    deadline_at_s: Annotated[
+        float, Meta(description="Time from which on no move begins, in seconds since the epoch; 0: no deadline.")
+    ]
+    moves: Annotated[list[PlanProgressMove], Meta(description="The moves, in order.")]
+
+
 class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation and its progress."""
 
@@ -80,6 +105,9 @@ class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
         list[ShownEvent], Meta(description="Its latest events, oldest first, without those of sub-operations.")
     ]
     drain: Annotated[DrainProgress | None, Meta(description=_DRAIN)]
+    plan: Annotated[
+        PlanProgress | None, Meta(description="Progress of an applied plan; null: another kind of operation.")
+    ]
 
 
 class OperationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,25 +5,22 @@ instance that cannot move is recorded, and the drain continues. While the drain 
 under way complete.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.intake import accept, accept_changes
-from roost.conductor.intake.accept_drain import How, drain_method, drain_request
+from roost.conductor.intake.accept_drain import How, drain_method
+from roost.conductor.intake.departures import begin_departure
 from roost.conductor.operation.events import Event
 from roost.conductor.operation.faults import describe_error
-from roost.conductor.operation.row_changes import derive_uuid
 from roost.conductor.operation.step import Commit, Desk, View, advance, body_of, end, story_line, wait_until
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import BadRequest, Conflict, StoreBroken
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_bytes
 from roost.model.work.change_memory import Drain
-from roost.model.work.work_rows import NEVER_S, OperationRow, Put, StatusRow
+from roost.model.work.work_rows import NEVER_S, OperationRow, Put
 from roost.model.writes import Write
-from roost.placement.write_plan import Plan
 
 
 class _Departure(NamedTuple):
@@ -33,24 +30,6 @@ class _Departure(NamedTuple):
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()
     problem: str = ""  # why it stays
-
-
-class _StatusIndex:
-    """The status of one instance, for the acceptance of operations."""
-
-    def __init__(self, status: StatusRow) -> None:
-        self._status = status
-
-    def operation_by_uuid(self, _uuid: bytes) -> None:
-        """Return None: a drain requests each move once, so the operation of the move does not exist yet."""
-
-    def status(self, uuid: bytes) -> StatusRow | None:
-        """Return the status of an instance."""
-        return self._status if uuid == self._status.uuid else None
-
-    def open_operations_on(self, _uuids: Sequence[bytes]) -> list[OperationRow]:
-        """Return nothing: only the acceptance of a deletion reads the open operations."""
-        return []
 
 
 def move(view: View, desk: Desk, body: Drain) -> Commit:
@@ -152,36 +131,11 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
     if method.how is None:
         return _Departure(problem=method.problem)
     try:
-        plan = _part(view, desk, status, how=how or method.how)
+        plan = begin_departure(view, desk, status, how=how or method.how)
     except (BadRequest, Conflict, StoreBroken) as error:
         return _Departure(problem=describe_error(error))
     event = story_line(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or method.how)
     return _Departure(is_going=True, writes=plan.writes, work=(*plan.work, event))
-
-
-def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
-    """Plan the operation to take an instance off the host."""
-    part = derive_uuid(how, view.operation.uuid, status.uuid)
-    index, uuid, parent_id = _StatusIndex(status), uuid_text(status.uuid), view.operation.id
-    if how == "offload":
-        plan = accept_changes.offload(
-            desk.current, index, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
-        )
-    else:
-        request = drain_request(desk.document, status, migration_uuid=uuid_text(derive_uuid("migration", part)))
-        plan = accept.move(
-            desk.current,
-            index,
-            uuid,
-            kind=how,
-            request=request,
-            operation_uuid=part,
-            now_s=view.now_s,
-            decision_uuid=uuid_text(derive_uuid("decision", part)),
-            parent_id=parent_id,
-        )
-    assert isinstance(plan, Plan), "each part is requested once"
-    return plan
 
 
 def _record_stay(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:

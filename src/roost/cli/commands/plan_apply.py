@@ -1,0 +1,139 @@
+"""``roost plan apply``: make the moves of a plan."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.instance.request_fields import read_request_document
+from roost.cli.instance.wait import check_served, get_operation, watch_operation
+from roost.cli.output.list_view import Column, ListView, fault_field, field
+from roost.cli.output.output_options import Output, output_options
+from roost.errors import RoostError
+
+_FIELDS = ("number", "instance_uuid", "source", "target", "after")
+_RESULTS = ListView(
+    nouns="moves",
+    columns=(
+        field("number", head="move"),
+        field("instance"),
+        field("source", head="from"),
+        Column(name="target", head="to", value=lambda row: row["target"] or "-"),
+        field("state", kind="state"),
+        fault_field("problem"),
+    ),
+)
+
+
+@click.command("apply", short_help="Make the moves of a plan.")
+@click.argument("file")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Rehearse the moves on the present fleet, and make none.")
+@click.option("--only", type=click.IntRange(min=1), multiple=True, metavar="N", help="Make only move N; repeatable.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves.",
+)
+@click.option(
+    "--per-host",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves to or from one host.",
+)
+@click.option(
+    "--per-group",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of concurrent moves in one server group.",
+)
+@click.option(
+    "--deadline",
+    type=click.FloatRange(0, 2_592_000, min_open=True),
+    metavar="SECONDS",
+    help="Begin no move after this time; those under way end.",
+)
+@output_options(can_watch=False)
+@backend_options
+def apply(
+    *,
+    file: str,
+    is_dry: bool,
+    only: tuple[int, ...],
+    at_once: int,
+    per_host: int,
+    per_group: int,
+    deadline: float | None,
+    output: Output,
+    backend: BackendOptions,
+) -> None:
+    """Make the moves of a plan, in order, and wait until they end. FILE has the JSON of a plan; - is standard input.
+
+    Each move is decided again when it begins. A move that is no longer possible fails, and the moves that need it are
+    skipped. End with exit code 1 if a move was not made. After Ctrl-C the server continues; cancel the plan with
+    `roost operation cancel`.
+    """
+    check_served(backend, is_waiting=not is_dry)
+    moves = _read_moves(file, only)
+    body: dict[str, object] = {
+        "moves": [{name: move[name] for name in _FIELDS if name in move} for move in moves],
+        "dry_run": is_dry,
+        "at_once": at_once,
+        "per_host": per_host,
+        "per_group": per_group,
+        "deadline_s": deadline,
+    }
+    with open_api(backend, is_read_only=is_dry) as api:
+        answer = api.request("POST", "plans", "apply", body=body)
+        if not is_dry:
+            answer = watch_operation(
+                api, get_operation(api, answer["operation"]), title="moves ended", count_done=_count_ended
+            )
+    if is_dry:
+        output.print_document(answer, lambda: _lines(answer["moves"]))
+        missing = sum(move["state"] != "done" for move in answer["moves"])
+        if missing:
+            raise RoostError(f"{missing:,} of {len(moves):,} moves would not be made")
+        return
+    names = {each["uuid"]: each["name"] for each in answer["instances"]}
+    rows = [{**move, "instance": names.get(move["instance"], move["instance"])} for move in answer["plan"]["moves"]]
+    output.print_document(answer, lambda: _lines(rows))
+    if answer["outcome"] == "failed":
+        raise RoostError(answer["problem"])
+
+
+def _read_moves(file: str, only: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the moves of a plan, or only some of them.
+
+    Raises:
+        RoostError: the document has no moves, or not those of ``only``.
+    """
+    found = read_request_document(file).get("moves")
+    if not isinstance(found, list) or not found or not all(isinstance(move, dict) for move in found):
+        raise RoostError(f"{file} has no moves: give the output of `roost plan ... --json`")
+    if not only:
+        return found
+    moves = [move for move in found if move.get("number") in only]
+    missing = sorted(set(only) - {move["number"] for move in moves})
+    if missing:
+        raise RoostError(f"{file} has no move {missing[0]}: give numbers of its moves")
+    # The caller takes the responsibility for the moves that are left out.
+    return [{**move, "after": [each for each in move.get("after", ()) if each in only]} for move in moves]
+
+
+def _count_ended(operation: Mapping[str, Any]) -> int:
+    return sum(move["state"] not in {"waiting", "moving"} for move in operation["plan"]["moves"])
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    counts = Counter(row["state"] for row in rows)
+    total = ", ".join(f"{counts[state]:,} {state}" for state in ("done", "failed", "skipped"))
+    return [*_RESULTS.to_lines(rows, "table"), "", total]

@@ -1,0 +1,179 @@
+"""Apply a plan: make its moves in order, several at a time, each by a separate operation.
+
+A move begins when the moves that it needs are done, and its limits allow it. A move that is no longer possible is
+recorded as failed. The moves that need it are skipped, and the others continue. From the deadline on, no move begins;
+those under way end.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.conductor.intake.accept_drain import drain_method
+from roost.conductor.intake.accept_plan import is_made, refusal_of
+from roost.conductor.intake.departures import begin_departure
+from roost.conductor.operation.events import Event
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.step import Commit, Desk, View, advance, body_of, end, story_line, wait_until
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import AT_ONCE
+from roost.errors import BadRequest, Conflict, StoreBroken
+from roost.model.names import uuid_bytes
+from roost.model.work.change_memory import AppliedMove, PlanApplication
+from roost.model.work.work_rows import OperationRow, Put, StatusRow
+from roost.model.writes import Write
+
+_replace = msgspec.structs.replace
+
+
+class _Round:
+    """The moves of a plan during one step, and the rows to commit."""
+
+    def __init__(self, view: View, desk: Desk, body: PlanApplication) -> None:
+        self._view, self._desk, self._body = view, desk, body
+        self._states = {move.number: move.state for move in body.moves}
+        self._use: Counter[tuple[str, str]] = Counter()
+        self._attempts = 0
+        self.has_more = False  # whether a further move may begin at once
+        self.writes: list[Write] = []
+        self.work: list[Put] = []
+
+    def advance(self) -> PlanApplication:
+        """End and begin moves, in order, and return the plan afterwards."""
+        moves = [self._end(move) for move in self._body.moves]
+        for move in moves:
+            if move.state == "moving":
+                self._use.update(_limits_of(move))
+        stop = self._stop_reason()
+        return _replace(self._body, moves=tuple(self._begin_or_skip(move, stop) for move in moves))
+
+    def _set(self, move: AppliedMove, **changes: object) -> AppliedMove:
+        after = _replace(move, **changes)
+        self._states[move.number] = after.state
+        return after
+
+    def _fail(self, move: AppliedMove, problem: str) -> AppliedMove:
+        instance = _bytes(move.instance)
+        self.work.append(story_line(self._view, self._desk, "apply.stayed", instance_uuid=instance, problem=problem))
+        return self._set(move, state="failed", problem=problem)
+
+    def _end(self, move: AppliedMove) -> AppliedMove:
+        """Return a move, with its outcome if it was under way and has ended."""
+        if move.state != "moving":
+            return move
+        part = next((each for each in self._view.parts if each.instance_uuid == _bytes(move.instance)), None)
+        assert part is not None, "a move begins in one commit with its operation"
+        if not part.outcome:
+            return move
+        if part.outcome == "done":
+            return self._set(move, state="done")
+        status = self._status(move)
+        return self._fail(move, "the instance was deleted" if status is None else status.fault or "its move failed")
+
+    def _stop_reason(self) -> str:
+        """Return why no further move begins; empty: further moves may begin."""
+        if self._view.operation.is_cancelled:
+            return "the plan was cancelled"
+        deadline_at_s = self._body.deadline_at_s
+        return "the deadline of the plan has passed" if 0 < deadline_at_s <= self._view.now_s else ""
+
+    def _begin_or_skip(self, move: AppliedMove, stop: str) -> AppliedMove:
+        if move.state != "waiting":
+            return move
+        needed = {number: self._states[number] for number in move.after}
+        missing = next((number for number, state in needed.items() if state in {"failed", "skipped"}), 0)
+        if stop or missing:
+            problem = stop or f"it needs move {missing}, which {_WORDS[needed[missing]]}"
+            return self._set(move, state="skipped", problem=problem)
+        if any(state != "done" for state in needed.values()) or not self._has_room(move):
+            return move
+        if self._attempts == self._body.at_once:
+            self.has_more = True
+            return move
+        self._attempts += 1
+        return self._begin(move)
+
+    def _has_room(self, move: AppliedMove) -> bool:
+        """Return whether the limits allow another move."""
+        limit = {"": self._body.at_once, "host": self._body.per_host, "group": self._body.per_group}
+        return all(self._use[key] < limit[key[0]] for key in _limits_of(move))
+
+    def _begin(self, move: AppliedMove) -> AppliedMove:
+        """Begin a move, or return it with the reason why it cannot begin."""
+        status = self._status(move)
+        if status is not None and status.task == "syncing":
+            return move  # It begins when its host has reported its state.
+        if status is not None and is_made(move, status):
+            return self._set(move, state="done")
+        problem = refusal_of(move, status)
+        if status is None or problem:
+            return self._fail(move, problem)
+        how = drain_method(status).how
+        assert how is not None, "it can move"
+        try:
+            plan = begin_departure(self._view, self._desk, status, how=how, target=move.target)
+        except (BadRequest, Conflict, StoreBroken) as error:
+            return self._fail(move, describe_error(error))
+        event = story_line(self._view, self._desk, "apply.moving", instance_uuid=status.uuid, how=how)
+        self.writes += [write for write in plan.writes if write not in self.writes]
+        self.work += [*plan.work, event]
+        self._use.update(_limits_of(move))
+        return self._set(move, state="moving")
+
+    def _status(self, move: AppliedMove) -> StatusRow | None:
+        """Return the status of the instance of a move; None: it does not exist."""
+        status = self._view.statuses.get(_bytes(move.instance))
+        return None if status is None or status.status == "DELETED" else status
+
+
+def move(view: View, desk: Desk, body: PlanApplication) -> Commit:
+    """Wait for the moves under way, and begin those that may begin; end when none is left, or if cancelled."""
+    turn = _Round(view, desk, body)
+    after = turn.advance()
+    counts = Counter(each.state for each in after.moves)
+    if counts["waiting"] or counts["moving"]:
+        operation = (
+            advance(view, "move", body=after)
+            if turn.has_more
+            else wait_until(view, view.now_s + view.terms.parts_check_s, body=after)
+        )
+        return Commit(operation=operation, writes=tuple(turn.writes), work=tuple(turn.work))
+    missing = counts["failed"] + counts["skipped"]
+    problem = ""
+    if missing:
+        problem = f"{missing:,} of {len(after.moves):,} moves were not made: {counts['failed']:,} failed, "
+        problem += f"{counts['skipped']:,} were skipped"
+    event = story_line(view, desk, "apply.failed" if problem else "apply.done", problem=problem)
+    return Commit(operation=end(view, body=after, problem=problem), writes=tuple(turn.writes), work=(*turn.work, event))
+
+
+def subjects(operation: OperationRow) -> tuple[bytes, ...]:
+    """Return the instances of all moves that have not ended."""
+    moves = body_of(operation, PlanApplication).moves
+    return tuple(_bytes(each.instance) for each in moves if each.state in {"waiting", "moving"})
+
+
+_WORDS = {"failed": "failed", "skipped": "was skipped"}
+
+
+def _limits_of(move: AppliedMove) -> Sequence[tuple[str, str]]:
+    """Return the limits that count a move: of all moves, of each of its hosts, and of its server group."""
+    hosts = {name.lower() for name in (move.source, move.target) if name}
+    group = [("group", move.group)] if move.group else []
+    return [("", ""), *(("host", host) for host in sorted(hosts)), *group]
+
+
+def _bytes(uuid: str) -> bytes:
+    found = uuid_bytes(uuid)
+    assert found is not None, "stored uuids are valid"
+    return found
+
+
+TABLE = Table(
+    PlanApplication,
+    {"move": State(AT_ONCE, {Event.STARTED: To(move, "move", "end")})},
+    first=("move",),
+    subjects=subjects,
+    has_parts=True,
+)
