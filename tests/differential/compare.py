@@ -16,7 +16,7 @@ MARKED = {
     "last-modified": re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"),
 }
 HOST = re.compile(r"https?://[^/\s\"'<>]+")
-# The reference's standard names are as old as its prepared database; ours are as old as the server.
+# The standard names of the reference are as old as its prepared database; those of Roost are as old as the server.
 AGE_DIFFERENCE_S_MAX = 3600
 # The error of a failed creation contains the uuid that the server chose for the provider.
 CHOSEN = re.compile(r'(Unable to create resource provider ".*", )[0-9a-f-]{36}')
@@ -61,7 +61,7 @@ def canonical(value: Any) -> Any:
 
 
 def limit_of(request: Request) -> int | None:
-    """Return the limit of a query for candidates; None without an effective one."""
+    """Return the limit of a query for candidates; None: the query has no valid limit."""
     parts = urlsplit(request.path)
     if unquote(parts.path) != CANDIDATES or request.method != "GET":
         return None
@@ -78,7 +78,7 @@ def without_limit(request: Request) -> Request:
 
 
 def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Difference]:
-    """Return the errors of a limited answer, by the unlimited answer of the reference."""
+    """Compare a limited answer with the unlimited answer of the reference; return the errors."""
     some, whole = canonical(answer.document), canonical(everything.document)
     found = []
     requests, known = some["allocation_requests"], {_key(each) for each in whole["allocation_requests"]}
@@ -117,7 +117,7 @@ def total_of(request: dict[str, Any]) -> dict[str, int]:
 
 
 def only_in_one(reference: Any, subject: Any, *, of: str = "either") -> list[dict[str, Any]]:
-    """Return the allocation requests that are in one of two answers only: the reference, or either."""
+    """Return the allocation requests that only the reference has (``of="reference"``), or only one of the answers."""
     theirs, ours = (Counter(map(_key, canonical(one)["allocation_requests"])) for one in (reference, subject))
     single = theirs - ours if of == "reference" else (theirs - ours) + (ours - theirs)
     return [json.loads(each) for each in single]

@@ -1,4 +1,4 @@
-"""Limits for the language of the source. Limits only fall: lower one when its figure falls."""
+"""Limits for the language of the source. Never raise a limit. When a figure falls, lower its limit."""
 
 import pytest
 

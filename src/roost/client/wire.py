@@ -18,7 +18,7 @@ _PROBLEM_MAX = 500  # characters of an error message of the server
 _ANSWER_MAX_BYTES = 512 * 2**20
 _CHUNK_BYTES = 2**20  # maximum size of one read
 _CONNECT_S = 10.0  # limit for a connection, TLS included
-# The kernel closes a connection to a dead machine after 20 s, also during a long poll, but not to a busy server.
+# The kernel closes a connection to a dead machine after 20 s, even during a long poll. A busy server keeps its own.
 _IDLE_S, _PROBE_S, _PROBES, _UNACKNOWLEDGED_MS = 5, 5, 3, 20_000
 
 
@@ -70,7 +70,7 @@ def check_prefix(url: str, answer: bytes) -> None:
     """Refuse a URL that ends with the version of the API, if an answer shows that the version is repeated.
 
     Raises:
-        BadRequest: it does.
+        BadRequest: the URL ends with the version.
     """
     shorter = url.rstrip("/").removesuffix("/v1")
     if shorter != url.rstrip("/") and b"there is no /v1/v1" in answer:

@@ -25,7 +25,7 @@ def group_creation(journal: FleetLedger, group: ServerGroup) -> PutGroup:
 
 
 def count_instances(group: Group) -> int:
-    """Return the number of instances with allocations in a server group, or of the places kept for their return."""
+    """Return the number of members with allocations, or the number of places kept for members, if it is higher."""
     return max(sum(group.members.values()), sum(group.kept.values()))
 
 

@@ -3,11 +3,11 @@
 .. code-block:: text
 
     copy of a call ─▶ Roost's choice     a dry run at the same moment: no claim, no answer
-    allocations    ─▶ Nova's choice      of the same instances, once nova-scheduler has claimed them
+    allocations    ─▶ Nova's choice      for the same instances, once nova-scheduler has claimed resources for them
                    ─▶ Comparison         one line of the log, and a counter
 
-Nova's choice is read from the allocations of the instances. With a remote Placement, which keeps them, it is the host
-in Nova's databases, once the compute service has accepted the instance.
+Nova's choice is read from the allocations of the instances. A remote Placement keeps the allocations. Nova's choice is
+then the host in Nova's databases, which appears there once the compute service has accepted the instance.
 """
 
 import threading
@@ -56,7 +56,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Waiting(msgspec.Struct, kw_only=True):
-    """A request whose result by Nova is not known yet."""
+    """A request for which Nova's result is not known yet."""
 
     request_id: str
     instances: tuple[str, ...]
@@ -66,7 +66,7 @@ class _Waiting(msgspec.Struct, kw_only=True):
 
 
 class Shadow:
-    """The endpoint of copies of calls. Its attributes make it an endpoint of the message queue.
+    """The endpoint that receives copies of calls. It has the attributes of an endpoint of the message queue.
 
     Args:
         roost: the product; only the deciding thread uses it.
@@ -101,7 +101,7 @@ class Shadow:
 
     @property
     def handlers(self) -> Mapping[str, Callable[[Call], None]]:
-        """The methods of the topic, by name; copies of casts have no use."""
+        """The methods of the topic, by name. Copies of casts are not needed."""
         return {"select_destinations": self.select_destinations}
 
     def select_destinations(self, call: Call) -> None:
@@ -146,7 +146,7 @@ class Shadow:
             return
         request = as_move(with_known_zone(wanted, current.state), current.state)
         decision = self._roost.decide(request, dry_run=True)
-        # A failed move gives the allocations back to the instance on its own host, which the move ignores.
+        # After a failed move, an instance has its allocations on its own host again. This host is not Nova's choice.
         ignored = {(uuid, host) for uuid in spec.request.instance_uuids for host in spec.request.ignore_hosts}
         waiting = _Waiting(
             request_id=call.context.request_id or "",
@@ -165,7 +165,7 @@ class Shadow:
             self._hosts = {uuid: host for uuid, host in {**self._hosts, **hosts}.items() if uuid in known}
 
     def compare(self, current: Current) -> None:
-        """Compare the requests with a result; a task of the deciding thread, about once a second."""
+        """Compare the requests that have a result; a task of the deciding thread, about once a second."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         rest = [each for each in waiting if not self._finish(current.state, each)]
@@ -213,7 +213,7 @@ class Shadow:
         )
 
     def note_failure(self, call: Call, problem: str) -> None:
-        """Count a request without a choice of Roost, for an expected reason."""
+        """Count a request for which Roost made no choice, for an expected reason."""
         self._note(
             Comparison(
                 request_id=call.context.request_id or "",
@@ -226,7 +226,7 @@ class Shadow:
         )
 
     def fail(self, call: Call, error: BaseException) -> None:
-        """Count a request without a choice of Roost."""
+        """Count a request for which Roost made no choice."""
         if not isinstance(error, RoostError):
             log.fault("nova_shadow", error)
         self.note_failure(call, str(error))

@@ -21,7 +21,7 @@ from roost.observe.survey_board import SurveyBoard
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ALL_AREAS: frozenset[Area] = frozenset(AREAS)
-# What a server of Roost shows; a scheduler of Nova is another service.
+# The areas of a server of Roost. Roost as nova-scheduler also has the area ``nova``.
 SERVER_AREAS: frozenset[Area] = ALL_AREAS - {"nova"}
 MODULES = (metrics, work_metrics, fleet_metrics)
 

@@ -9,7 +9,7 @@ _DAY_S = 86_400.0
 
 
 def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
-    """Delete some evidence, feed, snapshots and work beyond the limits of the settings; return the number of rows.
+    """Delete some evidence, feed, snapshots and work that exceed the settings; return the number of deleted rows.
 
     If a snapshot is due, start it in another process.
     """

@@ -11,10 +11,10 @@ from tests.support.fleets.products import ROOT
 from tests.support.servers.environments import create, python_with
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
-# With Roost's dependencies, because nova's rules also run as plug-ins of Roost, and with a third-party plug-in.
+# Also a third-party plug-in, and Roost's dependencies, because nova's rules also run as plug-ins of Roost.
 REQUIREMENTS = ("nova==34.0.0", "blazar-nova==10.0.0", "--requirement", str(ROOT / "requirements.lock"))
 VARIABLE = "ROOST_REFERENCE_NOVA"
-# An older release, as the client of an upgrade that is not finished.
+# An older release. It is the client in tests of an unfinished upgrade.
 OLDER_ENVIRONMENT = ROOT / ".cache" / "older-nova"
 OLDER_REQUIREMENTS = ("nova==31.0.0",)
 OLDER_VARIABLE = "ROOST_OLDER_NOVA"
@@ -45,7 +45,7 @@ FILTERS = (
     "ServerGroupAntiAffinityFilter",
     "SimpleCIDRAffinityFilter",
 )
-# Filters whose result depends on earlier instances of the same request, apart from amounts and I/O operations.
+# Filters that must know more about the earlier instances of a request than their amounts and I/O operations.
 EXACT = ("NUMATopologyFilter", "PciPassthroughFilter")
 WEIGHERS = (
     "BuildFailureWeigher",
@@ -62,7 +62,7 @@ WEIGHERS = (
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",
 )
-# Its errors that refuse a flavor and image with an invalid NUMA topology.
+# Nova's errors for a flavor and image with an invalid NUMA topology.
 TOPOLOGY_ERRORS = frozenset(
     {
         "BadRequirementEmulatorThreadsPolicy",
@@ -136,7 +136,7 @@ class Nova:
         return self._ask(pair, filters=filters, weighers=weighers)
 
     def time_ms(self, pair: Json, *, weighers: list[str], repeats: int) -> list[float]:
-        """Return the durations of repeated filtering by the pair's ``enabled`` and weighing."""
+        """Run the pair's ``enabled`` filters and the weighers repeatedly; return the durations."""
         times: list[float] = self._ask(pair, filters=pair["enabled"], weighers=weighers, repeats=repeats)["times_ms"]
         return times
 

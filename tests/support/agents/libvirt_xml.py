@@ -43,7 +43,7 @@ def cell(number, processors, *, memory_mb=65_536, huge=0):
 
 
 def pci(address, vendor, product, *, numa=None, parent=None, functions=0, types=()):
-    """Return a PCI device; ``types`` are the types of mediated devices, each with the count still available."""
+    """Return a PCI device; ``types`` has pairs of a type of mediated devices and the number still available."""
     domain, bus, rest = address.split(":")
     slot, function = rest.split(".")
     more = f"<numa node='{numa}'/>" if numa is not None else ""
@@ -79,7 +79,7 @@ def name_of(address):
 
 
 def mdev(uuid, gpu, kind, *, is_told=True):
-    """Return a mediated device; ``gpu`` names the physical one. Older versions of libvirt omit its uuid."""
+    """Return a mediated device on the device ``gpu``. Older versions of libvirt omit the uuid: ``is_told=False``."""
     told = f"<uuid>{uuid}</uuid>" if is_told else ""
     return f"""
 <device>

@@ -54,7 +54,7 @@ def change() -> None:
 @click.option(
     "--kind",
     metavar="KIND",
-    help="Only changes of this kind, like host.disable, or of all kinds of an object, like host.",
+    help="Only changes of this kind, like host.disable, or all kinds for one type of object, like host.",
 )
 @click.option("--request", metavar="ID", help="Only changes of this request id.")
 @click.option("--since", metavar="TIME", help="Only changes since then, like 90m, 12h or 7d ago, or 2026-01-31.")

@@ -35,8 +35,8 @@ results are equal to the published ones.
 
 _COMPACT_HELP = f"""Find the least number of hosts that serve a trace, under several policies.
 
-TRACE are the files of one trace: see docs/replays.md. Instances arrive and leave as in the trace. The hosts are of one
-kind, or of a mix of kinds that is repeated: --host {HOST_SYNTAX}. Without --host, they are the first
+TRACE... are the files of one trace: see docs/replays.md. Instances arrive and leave as in the trace. The hosts have one
+kind, or a pattern of several kinds that repeats: --host {HOST_SYNTAX}. Without --host, they are the first
 hosts of the trace. docs/lab.md describes the policies.
 """
 

@@ -11,7 +11,7 @@ from roost.observe import log
 
 
 class SavedImages:
-    """The saved images that the driver of a host keeps. One thread at a time uses this.
+    """The saved images that the driver of a host keeps. For one thread at a time.
 
     Hosts may share images, and check them at the same moment.
 
@@ -35,7 +35,7 @@ class SavedImages:
             kept = _check_images(self._driver.saved_images())
             for at in range(0, len(kept), STANDINGS_MAX):
                 batch = kept[at : at + STANDINGS_MAX]
-                # Drop images before the next request: after a restore, an older database may answer it.
+                # Drop the images before the next look-up, which a restored, older database may answer.
                 for uuid in find_deleted(batch, self._instances.standings(batch)):
                     failure = self._drop(uuid)
                     problem = problem or failure

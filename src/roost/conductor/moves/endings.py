@@ -81,7 +81,7 @@ def keep_on_source(view: View, desk: Desk, body: InstanceMove, *, problem: str, 
 
 
 def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | InstanceBuild) -> Commit:
-    """Hand the instance over: the deletion then releases the allocations of instance and migration."""
+    """Hand the instance over to the deletion, which releases the allocations of instance and migration."""
     return Commit(
         operation=end(view, body=body, problem="it was cancelled"),
         work=(

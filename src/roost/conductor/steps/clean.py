@@ -1,7 +1,8 @@
 """Clean a returning host: destroy the guests that no longer belong to it, then mark it up.
 
 A guest that the database does not know may be the only one of its instance, since the database may be older than the
-guest. So the home of the instance is queried first. If it has no guest, or does not answer, the host keeps its own.
+guest. So the home of the instance is queried first. If the home has no guest, or does not answer, the returning host
+keeps its guest.
 """
 
 from collections.abc import Collection

@@ -1,6 +1,6 @@
 """Confirm a move: the instance stays on its new host, and its old host destroys the old copy.
 
-If both are the same host, nothing is destroyed: the host drops the data for a revert.
+If both are the same host, it destroys no guest: it drops only the data that a revert would need.
 """
 
 import msgspec

@@ -1,6 +1,6 @@
 """Delete an instance: its hosts destroy it first, then its allocations are released.
 
-Another operation on the instance is cancelled first, and hands the instance over.
+If another operation holds the instance, the deletion first cancels it. This operation then hands the instance over.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,8 +1,8 @@
 """Drain a host: move its instances away, a few at a time, each by a separate operation.
 
 A running instance migrates live. If its live migration fails, the instance is stopped for a cold migration. An
-instance that cannot move is recorded, and the drain continues. While the drain is paused, no move begins; those under
-way end.
+instance that cannot move is recorded, and the drain continues. While the drain is paused, no move begins, but moves
+under way complete.
 """
 
 from collections.abc import Sequence

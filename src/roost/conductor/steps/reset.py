@@ -70,7 +70,7 @@ def look_at_holder(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Make the host of the guest the home of the instance, with its allocations there; if this fails, keep all."""
+    """Make the guest's host the home of the instance, and move its allocations there; else keep status and fault."""
     answer, state, holder = view.reply.answer, _state_in_report(view), holder_of(view.status.fault)
     if answer is None or answer.found is None or state not in COMPLETE_STATES:
         return _keep(view, desk, body, problem=f"{holder} has no complete guest of this instance")
@@ -95,7 +95,7 @@ def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def keep_or_look_again(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Keep status and fault. If the holder has orders that a restored database lacks, query it again, after these."""
+    """Keep status and fault. If the holder has later orders than the database, query it again after these orders."""
     turn = _later_turn(view)
     if not turn:
         return keep(view, desk, body)
@@ -104,7 +104,7 @@ def keep_or_look_again(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def keep_or_send_again(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Keep status and fault. If the host has orders that a restored database lacks, query it again, after these."""
+    """Keep status and fault. If the host has later orders than the database, query it again after these orders."""
     turn = _later_turn(view)
     if turn:
         return Commit(operation=msgspec.structs.replace(advance(view, "send"), turn=turn))

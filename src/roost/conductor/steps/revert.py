@@ -1,7 +1,7 @@
 """Revert a move: the instance returns to its old host, with its old size.
 
 If the user declares the present host lost, and its agent is gone, nothing is undone there. The instance then returns
-to its old host at once. A second migration of the instance keeps the allocations on the lost host, as after an
+to its old host at once. A second migration row of the instance keeps the allocations on the lost host, as after an
 evacuation. If the lost host returns after all, it destroys the guest before it counts as up.
 """
 

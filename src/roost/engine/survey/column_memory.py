@@ -14,12 +14,12 @@ from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows
 
 
 def copy(column: Column, count: int) -> AnyArray:
-    """Return the first rows of a column, fewer if it has fewer."""
+    """Return the first ``count`` rows of a column, or all if it has fewer."""
     return column.data[:count].copy()
 
 
 def pad(column: Column, count: int) -> Amounts:
-    """Return the first rows of a column; it may be shorter, if it grows at this moment."""
+    """Return the first ``count`` rows of a column; 0 for rows that it lacks, because it grows at this moment."""
     found: Amounts = np.zeros(count, dtype=np.int64)
     rows = column.data[:count]
     found[: len(rows)] = rows
@@ -27,7 +27,7 @@ def pad(column: Column, count: int) -> Amounts:
 
 
 def find_hosts(state: State, is_alive: Mask) -> Rows:
-    """Return the host row of each provider: the row after the last host for providers outside of all hosts.
+    """Return the host row of each provider. A provider that is in no host has the row after the last host.
 
     Args:
         is_alive: bool, shape (hosts,).

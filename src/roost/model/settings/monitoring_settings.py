@@ -45,7 +45,7 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 30.0
 
     has_traces: Annotated[
-        bool, Meta(description="Whether servers send OpenTelemetry traces of requests; needs the extra traces.")
+        bool, Meta(description="Whether servers send OpenTelemetry traces of requests; needs the package extra traces.")
     ] = False
 
     def __post_init__(self) -> None:

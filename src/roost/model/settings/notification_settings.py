@@ -40,7 +40,7 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         15.0
     )
     stall_s: Annotated[float, Meta(description="Seconds until a stalled reader is disconnected.")] = 30.0
-    webhook: Annotated[str, Meta(description="URL for every event, by POST; empty: none.")] = ""
+    webhook: Annotated[str, Meta(description="URL that receives every event, by POST; empty: none.")] = ""
     webhook_queue_max: Annotated[
         int, Meta(description="Upper bound of unsent events in one process; further events are dropped.")
     ] = 1000

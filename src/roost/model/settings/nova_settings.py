@@ -25,7 +25,7 @@ class Nova(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     poll_s: Annotated[float, Meta(description="Seconds between two readings of Nova's databases.")] = 1.0
     read_timeout_s: Annotated[float, Meta(description="Seconds for a database of Nova to connect or to answer.")] = 10.0
     shows_decision: Annotated[
-        bool, Meta(description='Whether the fault of a server ends with its decision: "(roost why ID)".')
+        bool, Meta(description='Whether the fault of a Nova server ends with the decision: "(roost why ID)".')
     ] = False
     discovers_hosts: Annotated[
         bool, Meta(description="Whether to map new compute nodes to their cells, as discover_hosts does.")

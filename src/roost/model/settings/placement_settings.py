@@ -109,10 +109,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = "depth-first"
     allocation_conflict_retry_count: Annotated[int, Meta(description="Retries of a write after lost races.")] = 10
     incomplete_consumer_project_id: Annotated[
-        str, Meta(description="Project of consumers without one, as before version 1.8.")
+        str, Meta(description="Project of consumers that requests before version 1.8 create without one.")
     ] = NOBODY
     incomplete_consumer_user_id: Annotated[
-        str, Meta(description="User of consumers without one, as before version 1.8.")
+        str, Meta(description="User of consumers that requests before version 1.8 create without one.")
     ] = NOBODY
     cors_allowed_origin: Annotated[
         tuple[str, ...], Meta(description="Allowed origins of web pages, or *; empty: no CORS headers.")

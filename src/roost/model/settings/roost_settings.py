@@ -57,7 +57,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     claim_rounds: Annotated[
         int,
         Meta(
-            description="A request may lose 32 times this number of races against other processes; then it ends with a "
+            description="Races that a request may lose to other processes, in units of 32; after that, it ends with a "
             "conflict."
         ),
     ] = 3
@@ -66,7 +66,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 1000
     limit_tenants_to_placement_aggregate: Annotated[
         bool,
-        Meta(description="Whether a project in the metadata of aggregates may use only the hosts of these aggregates."),
+        Meta(
+            description="Whether a project may use only the hosts of aggregates that name it in their metadata, "
+            "if any do."
+        ),
     ] = False
     placement_aggregate_required_for_tenants: Annotated[
         bool,
@@ -137,7 +140,10 @@ class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     )
     weight_classes: Annotated[
         tuple[str, ...],
-        Meta(description="Enabled weighers: Roost's names, dotted paths of classes, or of functions."),
+        Meta(
+            description="Enabled weighers: Roost's names, or dotted paths of classes, or of functions that return "
+            "classes."
+        ),
     ] = ("nova.scheduler.weights.all_weighers",)
     host_subset_size: Annotated[
         int, Meta(description="Number of best hosts to choose from at random; 1: always the best.")
@@ -184,7 +190,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         float, Meta(description="Days to keep decisions, the feed of changes and finished work.")
     ] = 7.0
     evidence_max_bytes: Annotated[
-        int, Meta(description="Upper bound of decisions, the feed of changes and snapshots in bytes.")
+        int, Meta(description="Upper bound in bytes of decisions, the feed of changes and snapshots together.")
     ] = 4 * 2**30
     changes_keep_days: Annotated[float, Meta(description="Days to keep the records of changes by clients.")] = 90.0
     changes_max: Annotated[

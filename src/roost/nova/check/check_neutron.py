@@ -1,4 +1,4 @@
-"""Checks the login at Neutron, its endpoint and its segments, if networks may be routed."""
+"""Checks Neutron, if networks may be routed: the login, the endpoint and the support of segments."""
 
 from collections.abc import Iterator
 from contextlib import closing

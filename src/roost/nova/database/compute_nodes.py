@@ -49,7 +49,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """A compute node without the state of its service."""
 
     uuid: str
-    host: str | None  # None: an old row, whose service has the host
+    host: str | None  # None: an old row; the row of its service names the host
     node: str
     service_id: int | None
     facts: HostFacts
@@ -69,7 +69,7 @@ def read_node_marks(connection: Connection, *, since: datetime | None) -> list[N
     """Read which compute nodes may have changed.
 
     Args:
-        since: None: return all.
+        since: time of the oldest changes to return; None: return all nodes.
 
     Returns:
         a mark for each; the id alone if the row is deleted.
@@ -78,7 +78,7 @@ def read_node_marks(connection: Connection, *, since: datetime | None) -> list[N
     if since is None:
         query = query.where(_COLUMNS.deleted == 0)
     else:
-        # The time of an update is not set by a deletion, nor by the insertion.
+        # A deletion or insertion does not set the time of the update.
         times = (_COLUMNS.updated_at, _COLUMNS.created_at, _COLUMNS.deleted_at)
         query = query.where(or_(*(each >= since for each in times)))
     return [
@@ -88,7 +88,7 @@ def read_node_marks(connection: Connection, *, since: datetime | None) -> list[N
 
 
 def read_nodes(connection: Connection, ids: Iterable[int], *, cell: str) -> Iterator[tuple[int, NodeRow]]:
-    """Read compute nodes by id, and yield each with its id; a row that is gone meanwhile is missing.
+    """Read compute nodes by id, and yield each with its id, without rows that were deleted meanwhile.
 
     Args:
         cell: uuid of the cell, for the facts.
@@ -125,11 +125,11 @@ def facts_of(row: Any, *, cell: str) -> HostFacts:
         row: has the columns of ``compute_nodes`` as attributes.
 
     Raises:
-        ValueError: a column is invalid; so are AttributeError, LookupError, TypeError and MsgspecError.
+        ValueError, AttributeError, LookupError, TypeError or MsgspecError: a column is invalid.
 
     Source:
         nova/objects/compute_node.py, ComputeNode._from_db_object; nova/scheduler/host_manager.py,
-        HostState._update_from_compute_node. There invalid ``pci_stats`` count as no devices.
+        HostState._update_from_compute_node. In Nova, a host with invalid ``pci_stats`` has no devices.
     """
     stats = {name: str(value) for name, value in _object(row.stats).items() if value is not None}
     return HostFacts(
@@ -183,7 +183,7 @@ def _hypervisor_spec(value: Any) -> tuple[str, str, str]:
 
 
 def _metrics(text: str | None) -> Iterator[tuple[str, float]]:
-    """Yield the name and value of each metric that has one value; memory bandwidth has one for each NUMA cell.
+    """Yield the name and value of each metric, except memory bandwidth, which has a value for each NUMA cell.
 
     Source:
         nova/objects/monitor_metric.py, MonitorMetricList.from_json.

@@ -6,7 +6,7 @@ from roost.model.host import HostFacts
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell; cell0 is not one, because it has no hosts."""
+    """A cell with hosts. This excludes cell0, which has none."""
 
     uuid: str
     name: str
@@ -22,7 +22,7 @@ class ComputeNode(msgspec.Struct, frozen=True, kw_only=True):
     cell: str  # uuid of the cell's mapping
     facts: HostFacts  # without totals of vcpus, memory and disk: these come from inventories
     is_mapped: bool  # the API database maps the host to this cell
-    # The compute has reported its use (``free_disk_gb``), its row is valid, it has a service, and it is mapped.
+    # Whether the node has reported its use (``free_disk_gb``), has a valid row and a service, and is mapped.
     # Choose only such nodes.
     is_ready: bool
 

@@ -5,12 +5,12 @@ from roost.nova.rpc.rpc_failure import Failure, build_failure
 from roost.scheduler.framework.reasons import SEARCH
 
 TOO_FEW = "There are not enough hosts available."
-# Reasons of Roost that Nova shows, too: of an unknown host, and of a request filter.
+# Roost's reasons that begin with these texts are also Nova's: for an unknown host, and from a request filter.
 _UNKNOWN_HOST, _REQUEST_FILTER = "No such host - host: ", "Scheduling failed: "
 
 
 def refusal_reason(decision: Decision) -> str:
-    """Return Nova's reason for a refused decision; it has none if Placement offers no candidate.
+    """Return Nova's reason for a refused decision; empty if Placement offers no candidate.
 
     Source:
         nova/scheduler/manager.py, select_destinations, and nova/scheduler/utils.py, resources_from_request_spec.

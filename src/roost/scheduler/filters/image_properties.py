@@ -27,7 +27,7 @@ class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``image_properties``."""
 
     image_properties_default_architecture: Annotated[
-        str, msgspec.Meta(description="Architecture of images without one; empty: any.")
+        str, msgspec.Meta(description="Architecture for images that name none; empty: any.")
     ] = ""
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.columns.types import Mask, Scores
 
-# ``=`` means at least, and numeric ``<`` and ``>`` are missing: Nova's table, on which existing flavors rely.
+# As in Nova, because existing flavors rely on it: ``=`` means at least, and ``<`` and ``>`` are not operators.
 _NUMERIC: dict[str, Callable[[float, float], bool]] = {
     "=": operator.ge,
     "==": operator.eq,

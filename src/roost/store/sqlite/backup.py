@@ -36,7 +36,7 @@ class _Reader:
 
 @contextmanager
 def read_backup(path: Path) -> Iterator[_Reader]:
-    """Yield a reader of a file as of one moment. A server may continue to use the file."""
+    """Yield a reader that sees a file as of one moment. A server may continue to use the file."""
     with translate_errors(path), closing(open_reader(path)) as connection:
         connection.execute("BEGIN")
         yield _Reader(connection)
@@ -76,7 +76,7 @@ def replace_content(path: Path) -> Iterator[_Writer]:
     """Yield a transaction that replaces the content of a file, and commit it at the end; create an absent file.
 
     Raises:
-        StoreBusy: a process serves it.
+        StoreBusy: another process uses the file.
     """
     is_absent = not size_of(path)
     if is_absent:

@@ -1,4 +1,4 @@
-"""Members of a server group without allocations: they keep their group from deletion."""
+"""Members without allocations prevent the deletion of their server group."""
 
 from contextlib import closing
 from dataclasses import replace

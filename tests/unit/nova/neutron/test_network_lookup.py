@@ -1,4 +1,4 @@
-"""Requests with networks, on their way through a small Neutron to a decision."""
+"""Decisions on requests with networks, which Roost looks up in a small Neutron."""
 
 import time
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def lookup(network, tmp_path):
 
 @contextmanager
 def routed_cloud(lookup, *, settings=ROUTED):
-    """Open a conductor of three hosts: h0 reaches the segment west, h1 both, h2 none."""
+    """Open a conductor of three hosts: h0 reaches the segment west, h1 both segments, h2 none."""
     facts = HostFacts(cell=uuid_named("cell"))
     fleet = merge_fleets(*(host(f"h{number}", facts=facts, VCPU=8, MEMORY_MB=4096) for number in range(3)))
     with conductor(fleet, settings=settings, networks=lookup) as nova:
@@ -166,7 +166,7 @@ def test_neutron_gets_no_request_without_networks_or_without_the_option(network,
 def test_remote_managed_port_requires_a_trait_even_without_neutron(network, lookup):
     devices = nova_object("InstancePCIRequests", "1.1", requests=[port_device(PORT, remote_managed="True")])
     with routed_cloud(lookup, settings=Settings()) as nova:
-        # Refused without a candidate, and not by the filter of devices.
+        # The search finds no candidate, so the filter of devices does not refuse hosts.
         refused = nova.refuse(ME, requested_networks=requested_networks({"port_id": PORT}), pci_requests=devices)
         assert reason_of(refused) == ""
     assert network.requests == []
@@ -225,7 +225,7 @@ def test_silent_neutron_is_a_fault_until_it_answers_again(network, lookup):
     network.is_silent = True
     with routed_cloud(lookup) as nova:
         name, module, message = failure_of(nova, {"network_id": NET})
-        # Not a class that conductors import: they raise RemoteError.
+        # Conductors do not import this class, so they raise RemoteError.
         assert (name, module) == ("ConnectFailure", "keystoneauth1.exceptions.connection")
         assert message.startswith(f"Neutron cannot be used: {network.url}: ")
         network.is_silent = False

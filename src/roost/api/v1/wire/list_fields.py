@@ -47,7 +47,7 @@ def fields_response(
 
 
 class NamePattern:
-    """A name, or the start of names before a final ``*``; an empty text accepts every name.
+    """A pattern for names: a whole name, or the start of names and ``*``; an empty text accepts every name.
 
     Args:
         text: the name or pattern.
