@@ -3,6 +3,8 @@
 import threading
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from roost.app import open_roost
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
@@ -15,9 +17,12 @@ _WAIT_S = 0.2
 
 @contextmanager
 def three_hosts(folder):
-    """Yield a real server with three hosts of 4 VCPU; the chosen host depends on earlier builds."""
+    """Yield a real server with three hosts of 4 VCPU, two in rack r1; the chosen host depends on earlier builds."""
+    equal = fleet(len(HOSTS), vcpus=4)
+    racks = ("r1", "r1", "r2")
+    hosts = [replace(host, facts=replace(host.facts, rack=rack)) for host, rack in zip(equal.hosts, racks, strict=True)]
     with open_roost(None, folder) as roost:
-        roost.install(fleet(len(HOSTS), vcpus=4))
+        roost.install(replace(equal, hosts=hosts))
     with serve(noun="up", folder=folder) as server:
         yield server
 

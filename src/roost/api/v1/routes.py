@@ -46,6 +46,7 @@ from roost.api.v1.schemas.decisions import (
     ShownDecision,
     ShownReplay,
     ShownWhy,
+    WhyQuery,
 )
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
@@ -163,7 +164,13 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/decisions/{id}/why": {
-        "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy, work="past"),
+        "GET": Route(
+            handler=decisions.why,
+            about="Explain a stored decision.",
+            query=WhyQuery,
+            answer=ShownWhy,
+            work="past",
+        ),
     },
     "/explanations": {
         "POST": Route(

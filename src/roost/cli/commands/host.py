@@ -26,6 +26,7 @@ def host() -> None:
 @click.option(
     "--aggregate", type=NameType("aggregate"), metavar="NAME", help="Only hosts in this aggregate: its name or uuid."
 )
+@click.option("--rack", metavar="NAME", help="Only hosts in this rack.")
 @options.exclusive_flags("disabled", ("--disabled", "Only disabled hosts."), ("--enabled", "Only enabled hosts."))
 @options.exclusive_flags("up", ("--up", "Only hosts that are up."), ("--down", "Only hosts that are down."))
 @output_options(HOSTS)
@@ -34,6 +35,7 @@ def list_(
     *,
     zone: str | None,
     aggregate: str | None,
+    rack: str | None,
     disabled: bool | None,
     up: bool | None,
     output: Output,
@@ -42,7 +44,7 @@ def list_(
     """List hosts: zone, state, number of instances, and used amounts of the capacity."""
     show_list(
         HOSTS,
-        lambda api: iterate_in_zone(api, "hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up),
+        lambda api: iterate_in_zone(api, "hosts", zone=zone, aggregate=aggregate, rack=rack, disabled=disabled, up=up),
         backend=backend,
         output=output,
     )

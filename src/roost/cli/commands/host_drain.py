@@ -30,7 +30,9 @@ _REASON = "it is drained"
     help="Drain all hosts of this aggregate: its name or uuid.",
 )
 @click.option("--zone", type=NameType("zone"), metavar="NAME", help="Drain all hosts of this availability zone.")
+@click.option("--rack", metavar="NAME", help="Drain all hosts of this rack.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
+@click.option("--check", "is_checked", is_flag=True, help="Plan first; change nothing if an instance would stay.")
 @click.option(
     "--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves per host.  [2]"
 )
@@ -50,7 +52,9 @@ def drain(
     names: tuple[str, ...],
     aggregate: str | None,
     zone: str | None,
+    rack: str | None,
     is_dry: bool,
+    is_checked: bool,
     at_once: int,
     hosts_at_once: int,
     is_disabling: bool,
@@ -63,12 +67,17 @@ def drain(
     result of each instance, and a remedy for each one that remains. Several hosts are all disabled before the first
     move. End with exit code 1 if an instance remains. After Ctrl-C the server continues the drains in progress.
     """
-    if not names and aggregate is None and zone is None:
-        raise click.UsageError("give HOST, --aggregate or --zone")
+    scopes = {
+        key: value for key, value in (("aggregate", aggregate), ("zone", zone), ("rack", rack)) if value is not None
+    }
+    if not names and not scopes:
+        raise click.UsageError("give HOST, --aggregate, --zone or --rack")
     check_served(backend, is_waiting=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
     with open_api(backend, is_read_only=is_dry) as api:
-        hosts = _find_hosts(api, names, aggregate=aggregate, zone=zone)
+        hosts = _find_hosts(api, names, scopes)
+        if is_checked and not is_dry:
+            _check_plan(api, hosts, body, output=output)
         if len(hosts) == 1 and names:
             _drain_one(api, hosts[0], body, output=output)
             return
@@ -81,15 +90,28 @@ def drain(
         raise RoostError(f"{failures:,} of {len(results):,} hosts were not drained")
 
 
-def _find_hosts(api: Api, names: Iterable[str], *, aggregate: str | None, zone: str | None) -> list[str]:
-    """Return the services to drain, each once."""
+def _find_hosts(api: Api, names: Iterable[str], scopes: Mapping[str, str]) -> list[str]:
+    """Return the services to drain, each once: those named, and the hosts that are in all scopes."""
     hosts = list(names)
-    if aggregate is not None or zone is not None:
-        found = [each["host"] for each in api.list_all("hosts", aggregate=aggregate, zone=zone)]
+    if scopes:
+        found = [each["host"] for each in api.list_all("hosts", **scopes)]
         if not found:
-            raise NotFound("host", "", message="no host is in this aggregate or zone")
+            raise NotFound("host", "", message=f"no host is in this {' and '.join(scopes)}")
         hosts += found
     return list({host.lower(): host for host in hosts}.values())
+
+
+def _check_plan(api: Api, hosts: Sequence[str], body: Mapping[str, object], *, output: Output) -> None:
+    """Plan the drains of all hosts together.
+
+    Raises:
+        RoostError: an instance would stay, or a host cannot be drained; the plan is printed.
+    """
+    results = _plan_all(api, hosts, {**body, "dry_run": True})
+    failures = sum(bool(result["problem"]) for result in results)
+    if failures:
+        output.print_document(results, lambda: _result_lines(results, is_dry=True))
+        raise RoostError(f"{failures:,} of {len(results):,} hosts would not be drained: nothing was changed")
 
 
 def _drain_one(api: Api, host: str, body: Mapping[str, object], *, output: Output) -> None:

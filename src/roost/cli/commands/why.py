@@ -89,7 +89,7 @@ def _explain(backend: BackendOptions, name: str, *, output: Output) -> None:
     from roost.cli.text.why_text import to_text
 
     with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "decisions", find_decision(api, name), "why")
+        answer = api.request("GET", "decisions", find_decision(api, name), "why", query={"plans": "true"})
         faults = _build_faults(api, answer["decision"])
     output.print_document(answer, lambda: [to_text(msgspec.convert(answer, ShownWhy)).removesuffix("\n"), *faults])
 

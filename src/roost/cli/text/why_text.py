@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from roost.api.v1.schemas.decisions import ShownDecision, ShownReplay, ShownWhy
+from roost.api.v1.schemas.decisions import RoomHint, ShownDecision, ShownReplay, ShownWhy
 from roost.cli.text.plain_text import format_time, paragraph
 from roost.cli.text.reason_words import reason_words, refusal_words
 from roost.cli.text.tables import Table, align
@@ -27,7 +27,16 @@ def to_text(why: ShownWhy) -> str:
         lines += ["", why.note]
     else:
         lines += explanation_lines(why.explanation, zone=zone)
+    if why.plan is not None:
+        lines += ["", _plan_text(why.plan, why.decision)]
     return paragraph(lines)
+
+
+def _plan_text(plan: RoomHint, decision: ShownDecision) -> str:
+    if not plan.moves:
+        return f"by now, the request fits on {plan.host}: request it again"
+    moves = "1 move" if plan.moves == 1 else f"{plan.moves:,} moves"
+    return f"with {moves} of instances it fits on {plan.host}: `roost plan make-room {decision.uuid}`"
 
 
 def _heading(decision: ShownDecision) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from roost.cli.views.operation_view import stay_advice
 
+RACK = {"host-0", "host-1"}
 SMALL = ("--flavor", "vcpus=2,memory_mb=16")
 
 
@@ -60,6 +61,26 @@ def test_plan_of_several_hosts_agrees_with_their_drain(command):
 
 
 @pytest.mark.usefixtures("instances")
+def test_drain_of_a_rack_moves_all_its_instances_to_other_racks(command):
+    assert {each["host"] for each in json.loads(command("host", "list", "--rack", "r1", "--json")[1])} == RACK
+    code, output, _ = command("host", "drain", "--rack", "r1", "--check", "--at-once", "1", "--json")
+    assert (code, {each["host"] for each in json.loads(output)}) == (0, RACK)
+    assert hosts_of(command) == {"web": "host-2", "db": "host-2"}
+
+
+@pytest.mark.usefixtures("instances")
+def test_checked_drain_changes_nothing_if_an_instance_would_stay(command):
+    assert command("instance", "create", "wide", *SMALL, "--host", "host-2", "--wait")[0] == 0
+    before = hosts_of(command)
+    code, output, error = command("host", "drain", "--rack", "r1", "--check")
+    assert (code, error) == (1, "roost: 1 of 2 hosts would not be drained: nothing was changed\n")
+    assert output.splitlines()[-1] == "in total: 1 would go, 1 would stay"
+    assert hosts_of(command) == before
+    assert json.loads(command("service", "list", "--disabled", "--json")[1]) == []
+    assert json.loads(command("operation", "list", "--kind", "drain", "--json")[1]) == []
+
+
+@pytest.mark.usefixtures("instances")
 def test_instance_without_a_target_gets_a_remedy(command):
     flavor = "vcpus=3,memory_mb=16"
     assert command("instance", "create", "wide", "--flavor", flavor, "--host", "host-2", "--wait")[0] == 0
@@ -75,8 +96,10 @@ def test_instance_without_a_target_gets_a_remedy(command):
 
 
 def test_drain_needs_a_host(command):
-    assert "give HOST, --aggregate or --zone" in command("host", "drain")[2]
-    assert command("host", "drain", "--zone", "none")[::2] == (4, "roost: no host is in this aggregate or zone\n")
+    assert "give HOST, --aggregate, --zone or --rack" in command("host", "drain")[2]
+    assert command("host", "drain", "--zone", "none")[::2] == (4, "roost: no host is in this zone\n")
+    both = ("--zone", "none", "--rack", "r1")
+    assert command("host", "drain", *both)[::2] == (4, "roost: no host is in this zone and rack\n")
 
 
 def test_short_names_mean_their_commands(command):

@@ -46,6 +46,33 @@ def test_plan_of_a_refused_instance_can_be_carried_out(command):
     assert hosts["again"] == plan["host"]
 
 
+def test_why_offers_a_plan_for_a_refused_request(command, spread):
+    assert command("instance", "create", "large", *flavor(4), "--wait")[0] == 1
+    why = json.loads(command("why", "last-refused", "--json")[1])
+    uuid = why["decision"]["uuid"]
+    assert why["plan"] == {"moves": 1, "host": "host-0"}
+    hint = f"with 1 move of instances it fits on host-0: `roost plan make-room {uuid}`"
+    assert hint in " ".join(command("why", "last-refused")[1].split())
+    # Without the option, the server does not search.
+    status, plain = spread.ask("GET", f"/decisions/{uuid}/why")
+    assert (status, plain["plan"]) == (200, None)
+
+
+@pytest.mark.usefixtures("spread")
+def test_why_offers_no_plan_if_none_exists_or_the_request_was_granted(command):
+    assert command("instance", "create", "huge", *flavor(5), "--wait")[0] == 1
+    assert json.loads(command("why", "last-refused", "--json")[1])["plan"] is None
+    assert json.loads(command("why", "web", "--json")[1])["plan"] is None
+    assert "roost plan" not in command("why", "last-refused")[1]
+
+
+@pytest.mark.usefixtures("spread")
+def test_why_says_that_a_refused_request_fits_by_now(command):
+    assert command("instance", "create", "large", *flavor(4), "--wait")[0] == 1
+    assert command("instance", "delete", "web", "--wait")[0] == 0
+    assert "by now, the request fits on host-0" in command("why", "last-refused")[1]
+
+
 @pytest.mark.usefixtures("spread")
 def test_plan_keeps_the_zone_of_the_request(command):
     command("aggregate", "create", "rack", "--zone", "east")

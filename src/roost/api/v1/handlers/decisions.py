@@ -6,6 +6,7 @@ from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import StateNames, find_flavor
 from roost.api.v1.handlers.check_index import check_index, index_of
+from roost.api.v1.handlers.room_hint import find_room
 from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.decisions import (
@@ -15,6 +16,7 @@ from roost.api.v1.schemas.decisions import (
     NextBody,
     NextStep,
     ReplayBody,
+    WhyQuery,
     show_decision,
     show_pick,
     show_replay,
@@ -79,12 +81,16 @@ def show(call: Call) -> Response:
 def why(call: Call) -> Response:
     """Explain a stored decision from the state of its time.
 
-    Returns the verdict of each rule, the nearest hosts and possible relaxations. Fails with 404 for an unknown
-    decision, or one of another project.
+    Returns the verdict of each rule, the nearest hosts and possible relaxations; with ``plans``, also the number of
+    moves that make room on the present fleet, if the client may plan them. Fails with 404 for an unknown decision, or
+    one of another project.
     """
     call.require_thread()
+    query = call.query
+    assert isinstance(query, WhyQuery)
     visible_decision(call, call.name)
-    return json_response(show_why(call.product.why(call.name)))
+    explained = call.product.why(call.name)
+    return json_response(show_why(explained, plan=find_room(call, explained) if query.plans else None))
 
 
 def explain(call: Call) -> Response:

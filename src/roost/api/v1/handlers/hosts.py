@@ -162,6 +162,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
         facts = hosts.facts[row]
         if (
             hosts.ids[row] > query.cursor
+            and query.rack in ("", facts.rack)
             and query.disabled in (None, facts.is_disabled)
             and query.up in (None, uptime.is_up(facts))
             and (pattern.accepts(hosts.names[row]) or pattern.accepts(hosts.nodes[row]))

@@ -232,6 +232,21 @@ class ShownReplay(msgspec.Struct, frozen=True, kw_only=True):
     again: ShownDecision
 
 
+class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of an explanation."""
+
+    plans: Annotated[
+        bool, Meta(description="Whether to look for moves of instances that make room for a refused request now.")
+    ] = False
+
+
+class RoomHint(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that makes room for the request on the present fleet; ``POST /v1/plans/make-room`` has its moves."""
+
+    moves: Annotated[int, Meta(description="Number of moves; 0: the request fits now.")]
+    host: Annotated[str, Meta(description="Service for the request after the moves.")]
+
+
 class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
     """A stored decision with its explanation, as of the time of the decision."""
 
@@ -247,6 +262,10 @@ class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
     change_bodies: Annotated[
         list[dict[str, Any]], Meta(description="The request with each change of the explanation, as such a body.")
     ]
+    plan: Annotated[
+        RoomHint | None,
+        Meta(description="With plans=true: moves of instances that make room now; null: a short search found none."),
+    ] = None
 
 
 def show_pick(pick: Pick) -> ShownPick:
@@ -290,7 +309,9 @@ def show_decision(decision: Decision, *, dry_run: bool = False, check_index: str
     )
 
 
-def show_why(why: Why, *, dry_run: bool = False, check_index: str | None = None) -> ShownWhy:
+def show_why(
+    why: Why, *, dry_run: bool = False, check_index: str | None = None, plan: RoomHint | None = None
+) -> ShownWhy:
     """Convert an explained decision for a response."""
     changes = [] if why.explanation is None else why.explanation.changes
     return ShownWhy(
@@ -300,6 +321,7 @@ def show_why(why: Why, *, dry_run: bool = False, check_index: str | None = None)
         note=why.note,
         body=request_body(why.request),
         change_bodies=[request_body(change.request) for change in changes],
+        plan=plan,
     )
 
 

@@ -23,6 +23,7 @@ class HostsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = ""
     zone: Annotated[str, Meta(description="Only hosts in this availability zone.")] = ""
     aggregate: Annotated[str, Meta(description="Only hosts in this aggregate, by uuid or name.")] = ""
+    rack: Annotated[str, Meta(description="Only hosts in this rack.")] = ""
     disabled: Annotated[bool | None, Meta(description="true: only disabled hosts; false: only enabled hosts.")] = None
     up: Annotated[bool | None, Meta(description="true: only hosts that are up; false: only hosts that are down.")] = (
         None
