@@ -5,7 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from roost.simulator.lab.gpu_experiment import draw_arrivals, run_policy
+from roost.simulator.lab.gpu_arrivals import draw_arrivals
+from roost.simulator.lab.gpu_experiment import run_policy
 from roost.simulator.lab.gpu_pods import Node, Pod, Workload
 from roost.simulator.lab.typical_pods import Fragmentation, find_typical_pods
 from tests.reference import gpu_packing

@@ -70,6 +70,9 @@ def lab() -> None:
     type=click.IntRange(1, 1_000),
     help="Number of runs of the random policy for each seed.",
 )
+@click.option("--departures", is_flag=True, help="Pods leave after the durations of the list; twice as many arrive.")
+@click.option("--change-mix", type=PATH, metavar="PODS", help="List of the pods from half of the load on.")
+@click.option("--restart", is_flag=True, help="Close the engine half way, and open it again from its stored state.")
 @click.option("--expected", type=PATH, metavar="FILE", help="CSV file of published results to compare with.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent runs.  [default: one per CPU]")
 @click.option("--results", type=PATH, metavar="FOLDER", help="Folder for results; finished runs are not repeated.")
@@ -82,6 +85,9 @@ def fgd(
     policies: tuple[str, ...],
     seeds: str,
     placements: int,
+    departures: bool,
+    change_mix: Path | None,
+    restart: bool,
     expected: Path | None,
     jobs: int | None,
     results: Path | None,
@@ -89,6 +95,8 @@ def fgd(
     output: Output,
 ) -> None:
     """Run ``roost lab fgd``."""
+    if expected is not None and (departures or change_mix is not None):
+        raise BadRequest("the published pods never leave, and are of one list: leave --expected or the others out")
     published = None if expected is None else gpu_comparison.read_expected(expected)
     numbers = parse_seeds(seeds)
     if plot is not None:
@@ -107,6 +115,9 @@ def fgd(
             seeds=numbers,
             placements=placements,
             results=Path(folder),
+            later=change_mix,
+            has_departures=departures,
+            has_restart=restart,
         )
         with progress_bar("lab") as progress:
             found, runs_found = run_missing(runs, jobs=jobs or os.cpu_count() or 1, progress=progress)

@@ -1,8 +1,8 @@
 """The table of ``roost lab fgd`` as text."""
 
 from roost.cli.text.tables import Table, align
+from roost.simulator.lab.gpu_arrivals import LOAD_PERCENT
 from roost.simulator.lab.gpu_comparison import GpuComparison, PolicyFigures
-from roost.simulator.lab.gpu_experiment import LOAD_PERCENT
 
 
 def to_text(comparison: GpuComparison) -> str:
@@ -23,6 +23,7 @@ def to_text(comparison: GpuComparison) -> str:
     rows: Table = [heads, *(_row(figures, has_expected=comparison.is_expected) for figures in comparison.figures)]
     run_count = sum(figures.runs for figures in comparison.figures)
     lines = [f"GPUs of the fleet at a load of {LOAD_PERCENT} %: mean and standard deviation of each policy's runs"]
+    lines += [f"  ({note})" for note in comparison.notes]
     if comparison.is_expected:
         lines.append("  (deviations from the expected results are in percentage points: allocated, then unusable)")
     if comparison.runs_found:

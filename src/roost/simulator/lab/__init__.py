@@ -1,6 +1,7 @@
 """The packing lab: published experiments, repeated with Roost's engine and its weighers. Read ``gpu_experiment`` first.
 
-``gpu_experiment``: a fleet of GPUs that is filled until nothing fits: inputs, order of arrivals, measurements.
+``gpu_experiment``: a fleet of GPUs that is filled until nothing fits: decisions, measurements.
+``gpu_arrivals``: the pods in order of arrival, and their departures.
 ``gpu_pods``: the pods and nodes of the experiment, from tables.
 ``gpu_policies``: the published policies, as weighers.
 ``typical_pods``: the typical pods of a workload, and the GPUs that they cannot use.

@@ -1,8 +1,6 @@
 """One trial of a compaction: a trace on some hosts, under one policy."""
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +12,7 @@ from roost.scheduler.framework.plugin import NoOptions, Rules
 from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.lab.compact_policies import POLICIES
 from roost.simulator.replay import Progress
+from roost.simulator.workers import pause_collection
 
 if TYPE_CHECKING:
     from roost.product import Roost
@@ -51,7 +50,7 @@ def run_trial(
     """
     roost = _open_fleet(fleet, policy, has_filters=has_filters)
     refused = 0
-    with lift_search_limit(roost.state), _pause_collection():
+    with lift_search_limit(roost.state), pause_collection():
         for first in range(0, len(acts), _CHUNK):
             decisions = roost.work(acts[first : first + _CHUNK])
             refused += sum(decision is not None and not decision.is_granted for decision in decisions)
@@ -66,18 +65,6 @@ def run_trial(
         empty_hosts=int((hosts.column("num_instances") == 0).sum()),
         is_finished=refused <= refused_max,
     )
-
-
-@contextmanager
-def _pause_collection() -> Iterator[None]:
-    """Pause the collection of cycles, which takes a fifth of a trial and finds little."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _open_fleet(fleet: Fleet, policy: str, *, has_filters: bool) -> "Roost":

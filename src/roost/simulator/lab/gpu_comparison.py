@@ -46,6 +46,7 @@ class GpuComparison(msgspec.Struct, frozen=True, kw_only=True):
     figures: list[PolicyFigures]
     runs_found: int  # runs that were finished earlier
     is_expected: bool  # whether published results are known
+    notes: list[str] = []  # differences to the published experiment
 
 
 def read_expected(path: Path) -> Expected:
@@ -89,7 +90,17 @@ def compare(
         figures=[_build_figures(each, expected or {}) for each in groups.values()],
         runs_found=runs_found,
         is_expected=expected is not None,
+        notes=_notes(runs[0]) if runs else [],
     )
+
+
+def _notes(run: GpuRun) -> list[str]:
+    """Return the differences of a run, and of all runs with it, to the published experiment."""
+    return [
+        *([] if run.later is None else [f"from half of the load on, pods are those of {Path(run.later[0]).name}"]),
+        *(["pods leave after their durations"] if run.has_departures else []),
+        *(["the engine is closed half way, and opened again"] if run.has_restart else []),
+    ]
 
 
 def _build_figures(group: Sequence[tuple[GpuRun, RunResult]], expected: Expected) -> PolicyFigures:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from roost.model.fleet import Fleet
+from roost.model.evidence.decision import Decision
+from roost.model.fleet import Departure, Fleet
 from roost.model.host import HostFacts, HostSpec
 from roost.model.image import Image
 from roost.model.provider import ProviderSpec
@@ -20,28 +21,31 @@ from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Sett
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.pipeline.budget import lift_search_limit
-from roost.simulator.lab.go_random import GoRandom
+from roost.simulator.lab.gpu_arrivals import LOAD_PERCENT, Arrivals, draw_arrivals
 from roost.simulator.lab.gpu_pods import Node, Pod, Workload
 from roost.simulator.lab.gpu_policies import MODEL_STAT, POLICIES, TAG_PROPERTY, Fgd, GpuPolicyOptions, tag_of
 from roost.simulator.lab.typical_pods import CAUSES, find_typical_pods, sum_causes
 from roost.simulator.replay import Progress
 from roost.simulator.traces.openb import GPU_MILLI, PodShape, build_query, build_tree
+from roost.simulator.workers import pause_collection
 
 if TYPE_CHECKING:
+    from roost.engine.columns.state import State
     from roost.product import Roost
 
-LOAD_PERCENT = 130  # requested GPU milli at the end, of those of the fleet
-_LOAD = LOAD_PERCENT / 100
-_WATCHERS = 10  # draws of the published program between the arrivals and the order of nodes
 _CHUNK_MAX = 64
 _PLACEMENTS_MAX = 1_000_000  # so that all pairs of a seed and a placement have different seeds
 
 
-class Arrivals(msgspec.Struct, frozen=True):
-    """The random part of a run."""
+class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+    """Differences to the published experiment."""
 
-    pods: list[Pod]  # in order of arrival
-    nodes: list[Node]  # the first wins ties
+    later: Workload | None = None  # the pods from half of the load on
+    has_departures: bool = False  # whether pods leave after their durations
+    has_restart: bool = False  # whether the engine is closed half way, and opened again
+
+
+PUBLISHED = Conditions()
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,38 +62,14 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     left: dict[str, float]  # unusable GPU milli at the end in percent, by cause
 
 
-def draw_arrivals(workload: Workload, seed: int) -> Arrivals:
-    """Draw the pods and the order of nodes of a run.
-
-    Pods are shuffled. Too few are followed by further ones, drawn with replacement; of too many, random ones are
-    removed.
-    """
-    random = GoRandom(seed)
-    random.int63()
-    pods = list(workload.pods)
-    random.shuffle(pods)
-    target = _LOAD * workload.capacity_milli
-    total = sum(pod.total_milli for pod in pods)
-    if total > target:
-        while total > target:
-            total -= pods.pop(random.intn(len(pods))).total_milli
-    else:
-        while True:
-            pod = workload.pods[random.intn(len(workload.pods))]
-            # As published: the milli of one GPU, not of all.
-            if total + pod.gpu_milli > target:
-                break
-            total += pod.total_milli
-            pods.append(pod)
-    for _ in range(_WATCHERS):
-        random.int63()
-    rank = random.perm(len(workload.nodes))
-    order = np.argsort(rank).tolist()
-    return Arrivals(pods, [workload.nodes[at] for at in order])
-
-
 def run_policy(
-    workload: Workload, policy: str, seed: int, *, placement: int = 0, progress: Progress | None = None
+    workload: Workload,
+    policy: str,
+    seed: int,
+    *,
+    placement: int = 0,
+    conditions: Conditions = PUBLISHED,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Fill the fleet under a policy, and measure.
 
@@ -98,45 +78,90 @@ def run_policy(
         policy: a name of ``POLICIES``.
         seed: seed of the arrivals.
         placement: number of the placement, for the random policy.
+        conditions: differences to the published experiment.
         progress: called now and then.
     """
-    arrivals = draw_arrivals(workload, seed)
-    models = sorted({node.model for node in workload.nodes})
-    tags = sorted({tag_of(pod.gpu_count, pod.gpu_milli) for pod in workload.pods} - {""})
+    later = conditions.later
+    arrivals = draw_arrivals(workload, seed, later=later, has_departures=conditions.has_departures)
+    pods = workload.pods if later is None else workload.pods + later.pods
     options = GpuPolicyOptions(
-        typical=find_typical_pods(workload.pods), models=models, tags=tags, seed=seed * _PLACEMENTS_MAX + placement
+        typical=find_typical_pods(pods),
+        models=sorted({node.model for node in workload.nodes}),
+        tags=sorted({tag_of(pod.gpu_count, pod.gpu_milli) for pod in pods} - {""}),
+        seed=seed * _PLACEMENTS_MAX + placement,
     )
-    roost = _open_fleet(arrivals.nodes, policy, options)
-    # The measure is that of one of the policies, whatever the policy of this run.
-    run = _Run(roost, Fgd(options), workload)
-    with lift_search_limit(roost.state):
-        run.work(arrivals.pods, progress)
-    return run.result()
+    with pause_collection():
+        engine = _Engine(policy, options, is_stored=conditions.has_restart)
+        engine.install(_fleet(arrivals.nodes))
+        # The measure is that of one of the policies, whatever the policy of this run.
+        run = _Run(engine, Fgd(options), arrivals, capacity_milli=workload.capacity_milli)
+        run.work(progress, has_restart=conditions.has_restart)
+        return run.result()
 
 
-def _open_fleet(nodes: Sequence[Node], policy: str, options: GpuPolicyOptions) -> "Roost":
-    """Return a Roost without a database, with the nodes as hosts in this order and the policy as its only rule."""
-    # Imported here, because only workers need the whole program.
-    from roost.engine.columns.state import State
-    from roost.placement.current import Current
-    from roost.product import Roost
-    from roost.simulator.seeded_random import SeededRandom
-    from roost.store.dry_store import DryStore
+class _Engine:
+    """A Roost in memory with a policy as its only rule.
 
-    settings = Settings(
-        scheduler=Scheduler(driver="chance" if policy == "random" else "filter", max_attempts=1),
-        filter_scheduler=FilterScheduler(host_subset_size=1, enabled_filters=()),
-    )
-    store = DryStore(position=0, next_ids={})
-    roost = Roost(
-        store,
-        settings,
-        random=SeededRandom(options.seed),
-        current=Current(store, state=State()),
-        rules=Rules(filters=(), weighers=(POLICIES[policy](options),)),
-    )
-    roost.install(_fleet(nodes))
-    return roost
+    Args:
+        policy: a name of ``POLICIES``.
+        options: of the policy.
+        is_stored: whether it can be opened again: it keeps all rows.
+    """
+
+    def __init__(self, policy: str, options: GpuPolicyOptions, *, is_stored: bool) -> None:
+        # Imported here, because only workers need the whole program.
+        from roost.simulator.seeded_random import SeededRandom
+        from roost.store.dry_store import DryStore
+        from roost.store.memory_store import MemoryStore
+
+        self._policy = policy
+        self._options = options
+        self._store = MemoryStore() if is_stored else DryStore(position=0, next_ids={})
+        self._random = SeededRandom(options.seed)
+        self._roost = self._open()
+
+    @property
+    def state(self) -> "State":
+        """The columns."""
+        return self._roost.state
+
+    def install(self, fleet: Fleet) -> None:
+        """Create the hosts; the first one wins ties."""
+        self._roost.install(fleet)
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Execute acts, without a limit of time."""
+        with lift_search_limit(self._roost.state):
+            return self._roost.work(acts)
+
+    def used_milli(self) -> int:
+        """Return the allocated GPU milli."""
+        return self._roost.utilisation()[GPU_MILLI][0]
+
+    def restart(self) -> None:
+        """Close Roost, and open it again from the stored rows."""
+        self._roost.close()
+        self._roost = self._open()
+
+    def _open(self) -> "Roost":
+        from roost.engine.columns.state import State
+        from roost.placement.current import Current
+        from roost.product import Roost
+        from roost.store.memory_store import MemoryStore
+
+        is_random = self._policy == "random"
+        settings = Settings(
+            scheduler=Scheduler(driver="chance" if is_random else "filter", max_attempts=1),
+            filter_scheduler=FilterScheduler(host_subset_size=1, enabled_filters=()),
+        )
+        is_stored = isinstance(self._store, MemoryStore)
+        return Roost(
+            self._store,
+            settings,
+            random=self._random,
+            current=Current(self._store, state=None if is_stored else State()),
+            rules=Rules(filters=(), weighers=(POLICIES[self._policy](self._options),)),
+        )
 
 
 def _fleet(nodes: Sequence[Node]) -> Fleet:
@@ -166,43 +191,77 @@ def _request(pod: Pod) -> Request:
 class _Run:
     """The decisions of a run, and its measurements."""
 
-    def __init__(self, roost: "Roost", measure: Fgd, workload: Workload) -> None:
-        self._roost = roost
+    def __init__(self, engine: _Engine, measure: Fgd, arrivals: Arrivals, *, capacity_milli: int) -> None:
+        self._engine = engine
         self._measure = measure
-        self._capacity = workload.capacity_milli
-        self._gpus_max = max(pod.gpu_count for pod in workload.pods)
-        self._arrived_milli = self._arrived = self._refused = self._refused_largest = 0
+        self._arrivals = arrivals
+        self._capacity = capacity_milli
+        self._gpus_max = max(pod.gpu_count for pod in arrivals.pods)
+        self._requested_milli = self._arrived = self._refused = self._refused_largest = 0
         self._requests: dict[Pod, Request] = {}
+        self._instances: dict[int, str] = {}  # placed pods that have not left, by number
+        self._chunk: list[Request | Departure] = []
+        self._arriving: list[int | None] = []  # numbers of the chunk's pods; None: a departure
         self._curves: dict[int, tuple[float, float]] = {}
         self._at_load: list[tuple[float, float]] = []
 
-    def work(self, pods: Sequence[Pod], progress: Progress | None) -> None:
-        """Let pods arrive one after another; measure after each percent of load, and at the end after each pod."""
-        chunk: list[Pod] = []
-        for at, pod in enumerate(pods):
-            before = self._load()
-            self._arrived_milli += pod.total_milli
-            chunk.append(pod)
-            is_measured = self._load() > before or self._load() == LOAD_PERCENT
-            if is_measured or len(chunk) == _CHUNK_MAX or at + 1 == len(pods):
-                self._decide(chunk)
-                chunk = []
+    def work(self, progress: Progress | None, *, has_restart: bool) -> None:
+        """Execute all steps; measure when the load reaches a further percent, and at the end after each pod.
+
+        Args:
+            progress: called after measurements.
+            has_restart: whether to close and open the engine half way.
+        """
+        load_max = 0
+        steps = self._arrivals.steps
+        for at, (number, is_departure) in enumerate(steps):
+            if is_departure:
+                self._leave(number)
+            else:
+                pod = self._arrivals.pods[number]
+                self._requested_milli += pod.total_milli
+                self._chunk.append(self._find_request(pod))
+                self._arriving.append(number)
+            load = self._load()
+            is_measured = not is_departure and (load > load_max or load == LOAD_PERCENT)
+            load_max = max(load_max, load)
+            if is_measured or len(self._chunk) == _CHUNK_MAX or at + 1 == len(steps):
+                self._decide()
+                if has_restart and 2 * at >= len(steps):
+                    self._engine.restart()
+                    has_restart = False
             if is_measured:
                 self._record()
                 if progress is not None:
-                    progress(at + 1, len(pods))
+                    progress(at + 1, len(steps))
 
     def _load(self) -> int:
-        """Return the requested GPU milli in percent, rounded half to even as published."""
-        return round(self._arrived_milli / self._capacity * 100)
+        """Return the requested GPU milli of pods that have not left, in percent, rounded half to even as published."""
+        return round(self._requested_milli / self._capacity * 100)
 
-    def _decide(self, pods: Sequence[Pod]) -> None:
-        decisions = self._roost.work([self._find_request(pod) for pod in pods])
-        for pod, decision in zip(pods, decisions, strict=True):
+    def _leave(self, number: int) -> None:
+        """Let a pod leave, if it was placed."""
+        self._requested_milli -= self._arrivals.pods[number].total_milli
+        if number in self._arriving:
+            self._decide()
+        uuid = self._instances.pop(number, None)
+        if uuid is not None:
+            self._chunk.append(Departure(instance_uuids=(uuid,)))
+            self._arriving.append(None)
+
+    def _decide(self) -> None:
+        decisions = self._engine.work(self._chunk)
+        for number, decision in zip(self._arriving, decisions, strict=True):
+            if number is None:
+                continue
             assert decision is not None
             self._arrived += 1
-            self._refused += not decision.is_granted
-            self._refused_largest += not decision.is_granted and pod.gpu_count == self._gpus_max
+            if decision.is_granted:
+                self._instances[number] = decision.picks[0].instance_uuid
+            else:
+                self._refused += 1
+                self._refused_largest += self._arrivals.pods[number].gpu_count == self._gpus_max
+        self._chunk, self._arriving = [], []
 
     def _find_request(self, pod: Pod) -> Request:
         """Return the request of a pod, the same for equal pods."""
@@ -212,15 +271,14 @@ class _Run:
         return request
 
     def _record(self) -> None:
-        used, _ = self._roost.utilisation()[GPU_MILLI]
-        allocated = round(100 * used / self._capacity, 2)
+        allocated = round(100 * self._engine.used_milli() / self._capacity, 2)
         unusable = 100 * float(sum_causes(self._unusable().T).sum()) / self._capacity
         self._curves[self._load()] = allocated, unusable
         if self._load() == LOAD_PERCENT:
             self._at_load.append((allocated, unusable))
 
     def _unusable(self) -> np.ndarray:
-        return self._measure.unusable(HostView(self._roost.state))
+        return self._measure.unusable(HostView(self._engine.state))
 
     def result(self) -> RunResult:
         """Return the measurements."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from roost.simulator.traces.openb import GPU_WHOLE, GPUS_MAX, MODELS_LENGTH_MAX, NODES, PODS
+from roost.simulator.traces.openb import GPU_WHOLE, GPUS_MAX, MODELS_LENGTH_MAX, NODES, PODS, TIMES
 from roost.simulator.traces.table import Row, read_table
 
 
@@ -45,6 +45,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     nodes: list[Node]  # by name
     pods: list[Pod]  # by name
+    durations_s: list[float] = []  # of each pod; empty: unknown
 
     @property
     def capacity_milli(self) -> int:
@@ -88,6 +89,23 @@ def read_pods(path: Path) -> list[Pod]:
     if not any(pod.gpu_count for pod in pods):
         raise table.rows[0].error("num_gpu", "no pod requests a GPU")
     return pods
+
+
+def read_durations(path: Path) -> list[float]:
+    """Read how long each pod stays, in seconds, in the order of ``read_pods``.
+
+    Raises:
+        BadFile: the list has no times, or wrong ones.
+    """
+    table = read_table(path)
+    table.require_columns(("name", *TIMES))
+    durations = []
+    for _, row in _rows_by_name(table.rows, "name"):
+        starts_s, ends_s = row.number("creation_time"), row.number("deletion_time")
+        if ends_s < starts_s:
+            raise row.error("deletion_time", f"{ends_s:.15g} is before creation_time {starts_s:.15g}")
+        durations.append(ends_s - starts_s)
+    return durations
 
 
 def _rows_by_name(rows: Sequence[Row], column: str) -> list[tuple[str, Row]]:

@@ -10,8 +10,8 @@ import msgspec
 
 from roost import __version__
 from roost.errors import BadFile, BadRequest
-from roost.simulator.lab.gpu_experiment import RunResult, run_policy
-from roost.simulator.lab.gpu_pods import Workload, read_nodes, read_pods
+from roost.simulator.lab.gpu_experiment import Conditions, RunResult, run_policy
+from roost.simulator.lab.gpu_pods import Workload, read_durations, read_nodes, read_pods
 from roost.simulator.lab.gpu_policies import POLICIES
 from roost.simulator.replay import Progress
 from roost.simulator.runs import digest_file, read_stored, write_atomically
@@ -31,6 +31,9 @@ class GpuRun(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     seed: int
     placement: int = 0  # number of the random placement
+    later: tuple[str, str] | None = None  # path and digest of the list of pods from half of the load on
+    has_departures: bool = False
+    has_restart: bool = False
     results: str  # folder of results
 
     def __str__(self) -> str:
@@ -43,8 +46,22 @@ class GpuRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def fingerprint(self) -> str:
         """Return a digest of all inputs: runs with equal digests have equal results."""
-        inputs = (__version__, _RESULT_VERSION, self.digests, self.policy, self.seed, self.placement)
+        inputs: tuple[object, ...] = (
+            __version__,
+            _RESULT_VERSION,
+            self.digests,
+            self.policy,
+            self.seed,
+            self.placement,
+        )
+        if not self.is_published:
+            inputs += (None if self.later is None else self.later[1], self.has_departures, self.has_restart)
         return hashlib.blake2b(msgspec.json.encode(inputs), digest_size=16).hexdigest()
+
+    @property
+    def is_published(self) -> bool:
+        """Whether this is the published experiment."""
+        return self.later is None and not self.has_departures and not self.has_restart
 
     @property
     def result_path(self) -> Path:
@@ -81,11 +98,17 @@ def plan_runs(
     seeds: Sequence[int],
     placements: int,
     results: Path,
+    later: Path | None = None,
+    has_departures: bool = False,
+    has_restart: bool = False,
 ) -> list[GpuRun]:
     """Return the runs of every workload, policy and seed; read every file once, to find errors before hours of work.
 
     Args:
         placements: runs of the random policy for each seed, >= 1.
+        later: list of the pods from half of the load on; None: the same.
+        has_departures: whether pods leave after their durations.
+        has_restart: whether the engine is closed half way, and opened again.
 
     Raises:
         BadFile: a file is not a list of nodes or pods.
@@ -98,9 +121,8 @@ def plan_runs(
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise BadRequest(f"two workloads would both be called {repeated[0]}: rename one of the files")
-    read_nodes(nodes)
-    for path in pods:
-        read_pods(path)
+    for path in pods if later is None else (*pods, later):
+        _read_workload(nodes, path, has_departures=has_departures)
     nodes_digest = digest_file(str(nodes))
     return [
         GpuRun(
@@ -110,6 +132,9 @@ def plan_runs(
             policy=policy,
             seed=seed,
             placement=placement,
+            later=None if later is None else (str(later), digest_file(str(later))),
+            has_departures=has_departures,
+            has_restart=has_restart,
             results=str(results),
         )
         for path, policy, seed in itertools.product(pods, policies, seeds)
@@ -142,19 +167,37 @@ def execute(run: GpuRun, progress: Progress | None = None) -> None:
     Raises:
         BadFile: an input has changed since the runs were planned, or the result cannot be written.
     """
-    for path, digest in zip((run.nodes, run.pods), run.digests, strict=True):
+    inputs = [*zip((run.nodes, run.pods), run.digests, strict=True), *([] if run.later is None else [run.later])]
+    for path, digest in inputs:
         if digest_file(path) != digest:
             raise BadFile(path, "has changed since the runs began")
-    workload = Workload(name=run.workload, nodes=read_nodes(Path(run.nodes)), pods=read_pods(Path(run.pods)))
+    workload, *others = (
+        _read_workload(Path(run.nodes), Path(path), has_departures=run.has_departures) for path, _ in inputs[1:]
+    )
+    conditions = Conditions(
+        later=others[0] if others else None, has_departures=run.has_departures, has_restart=run.has_restart
+    )
+    result = run_policy(
+        workload, run.policy, run.seed, placement=run.placement, conditions=conditions, progress=progress
+    )
     stored = _Stored(
         fingerprint=run.fingerprint(),
         workload=run.workload,
         policy=run.policy,
         seed=run.seed,
         placement=run.placement,
-        result=run_policy(workload, run.policy, run.seed, placement=run.placement, progress=progress),
+        result=result,
     )
     write_atomically(run.result_path, msgspec.json.encode(stored))
+
+
+def _read_workload(nodes: Path, pods: Path, *, has_departures: bool) -> Workload:
+    return Workload(
+        name=workload_name(pods),
+        nodes=read_nodes(nodes),
+        pods=read_pods(pods),
+        durations_s=read_durations(pods) if has_departures else [],
+    )
 
 
 def read_result(run: GpuRun) -> RunResult | None:

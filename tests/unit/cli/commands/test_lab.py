@@ -45,10 +45,36 @@ def test_published_results_plots_and_json(files, tmp_path):
     assert "(2 of 2 runs were finished earlier)" in fgd(*words).stdout
 
 
+def test_results_of_other_conditions_are_kept_apart(files, tmp_path):
+    nodes, _ = files
+    header, *rows = PODS.splitlines()
+    timed = "\n".join([f"{header},creation_time,deletion_time", *(f"{row},10,{40 + len(row)}" for row in rows)]) + "\n"
+    first, second = write(tmp_path, first=timed, second=timed.replace(",500,", ",300,"))
+    results = tmp_path / "results"
+    words = [nodes, first, "--policy", "gpu_value", "--seeds", "1,2", "--jobs", 1, "--results", results]
+    outputs = {}
+    for options in ((), ("--departures",), ("--change-mix", second), ("--restart",), ("--departures", "--restart")):
+        result = fgd(*words, *options)
+        assert result.exit_code == 0, result.output
+        assert "finished earlier" not in result.stdout
+        assert "(2 of 2 runs were finished earlier)" in fgd(*words, *options).stdout
+        outputs[options] = result.stdout
+    assert len(list(results.iterdir())) == 10
+    assert "(pods leave after their durations)" in outputs["--departures", "--restart"]
+    assert "(the engine is closed half way, and opened again)" in outputs["--departures", "--restart"]
+    assert "(from half of the load on, pods are those of second.csv)" in outputs["--change-mix", second]
+    last = {options: text.splitlines()[-1] for options, text in outputs.items()}
+    assert last[("--restart",)] == last[()] != last[("--departures",)]
+    assert last["--departures", "--restart"] == last[("--departures",)]
+
+
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--departures",), "column creation_time is missing"),
+        (("--change-mix", "nodes.csv"), "column name is missing"),
+        (("--departures", "--expected", "expected.csv"), "the published pods never leave, and are of one list"),
         (("--policy", "best"), "'best' is not one of"),
         (("--seeds", "x"), "seeds must be comma-separated integers, A..B, or one number N for 1 to N, got 'x'"),
         (("--seeds", "51..42"), "there must be 1..1,000 seeds, got 51..42"),

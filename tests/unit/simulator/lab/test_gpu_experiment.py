@@ -1,6 +1,10 @@
 from collections import Counter
+from random import Random
 
-from roost.simulator.lab.gpu_experiment import draw_arrivals
+import pytest
+
+from roost.simulator.lab.gpu_arrivals import draw_arrivals
+from roost.simulator.lab.gpu_experiment import Conditions, run_policy
 from roost.simulator.lab.gpu_pods import Node, Pod, Workload
 
 SMALL, LARGE = Pod(1000, 1024, 1, 300), Pod(1000, 1024, 2, 1000)
@@ -42,3 +46,71 @@ def test_the_order_of_nodes_depends_on_the_seed():
     orders = [[node.name for node in draw_arrivals(given, seed).nodes] for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == [node.name for node in sorted(given.nodes, key=lambda node: node.name)]
+
+
+def mixed(seed, *, sizes, nodes=6, pods=150):
+    random = Random(seed)
+    kinds = [Pod(random.choice([1000, 4000]), 2048, 1, size) for size in sizes] + [Pod(4000, 4096, 2, 1000)]
+    return Workload(
+        name="w",
+        nodes=[Node(f"n{number:02}", 48_000, 262_144, 4, "T4") for number in range(nodes)],
+        pods=[random.choice(kinds) for _ in range(pods)],
+        durations_s=[random.choice([0.0, 5.0, 40.0, 1000.0]) for _ in range(pods)],
+    )
+
+
+MIXED = mixed(1, sizes=[200, 330, 500, 700])
+OTHER = mixed(2, sizes=[450, 600])
+
+
+def present(arrivals, workload_milli):
+    """Return the share of GPU milli that the present pods request after each step."""
+    milli, shares = 0, []
+    for number, is_departure in arrivals.steps:
+        milli += (-1 if is_departure else 1) * arrivals.pods[number].total_milli
+        shares.append(milli / workload_milli)
+    return shares
+
+
+def test_pods_leave_after_they_arrived_and_the_load_reaches_its_end():
+    arrivals = draw_arrivals(MIXED, 42, has_departures=True)
+    seen = set()
+    for number, is_departure in arrivals.steps:
+        assert (number in seen) == is_departure
+        (seen.discard if is_departure else seen.add)(number)
+    assert [step.number for step in arrivals.steps if not step.is_departure] == list(range(len(arrivals.pods)))
+    assert total(arrivals.pods) > 2 * total(draw_arrivals(MIXED, 42).pods) * 0.95
+    assert 1.2 < present(arrivals, MIXED.capacity_milli)[-1] <= 1.3
+    assert len(arrivals.steps) > len(arrivals.pods) * 1.3
+
+
+def test_departures_free_gpus():
+    stays = run_policy(MIXED, "bestfit", 7, conditions=Conditions())
+    leaves = run_policy(MIXED, "bestfit", 7, conditions=Conditions(has_departures=True))
+    assert leaves.arrived > 1.8 * stays.arrived
+    assert leaves.arrived - leaves.refused > 1.2 * (stays.arrived - stays.refused)
+    assert leaves.load[-1] >= 125
+    assert max(leaves.allocated) <= 100.0
+
+
+def test_the_mix_changes_at_half_of_the_load():
+    arrivals = draw_arrivals(MIXED, 42, later=OTHER)
+    own = draw_arrivals(MIXED, 42)
+    is_new = [pod in set(OTHER.pods) - set(MIXED.pods) for pod in arrivals.pods]
+    change = is_new.index(True)
+    half = 1.3 * MIXED.capacity_milli / 2
+    assert half - 4000 < total(arrivals.pods[:change]) <= half + 4000
+    assert arrivals.pods[: change - 5] == own.pods[: change - 5]
+    assert arrivals.nodes == own.nodes
+    assert not set(arrivals.pods[change:]) & (set(MIXED.pods) - set(OTHER.pods))
+    assert 1.25 < total(arrivals.pods) / MIXED.capacity_milli <= 1.3
+
+
+@pytest.mark.parametrize("has_departures", [False, True])
+@pytest.mark.parametrize("policy", ["random", "gpuclustering", "bestfit", "fgd", "gpu_value"])
+def test_a_restart_changes_no_result(policy, has_departures):
+    workload = mixed(3, sizes=[200, 330, 450, 700], nodes=40, pods=400)
+    conditions = Conditions(has_departures=has_departures, has_restart=True)
+    usual = run_policy(workload, policy, 5, conditions=Conditions(has_departures=has_departures))
+    assert run_policy(workload, policy, 5, conditions=conditions) == usual
+    assert usual.refused > 0
