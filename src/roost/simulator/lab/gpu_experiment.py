@@ -134,7 +134,7 @@ class _Engine:
         with lift_search_limit(self._roost.state):
             return self._roost.work(acts)
 
-    def used_milli(self) -> int:
+    def sum_used_milli(self) -> int:
         """Return the allocated GPU milli."""
         return self._roost.utilisation()[GPU_MILLI][0]
 
@@ -271,7 +271,7 @@ class _Run:
         return request
 
     def _record(self) -> None:
-        allocated = round(100 * self._engine.used_milli() / self._capacity, 2)
+        allocated = round(100 * self._engine.sum_used_milli() / self._capacity, 2)
         unusable = 100 * float(sum_causes(self._unusable().T).sum()) / self._capacity
         self._curves[self._load()] = allocated, unusable
         if self._load() == LOAD_PERCENT:
