@@ -17,7 +17,7 @@ from roost.conductor.operation.step import body_of
 from roost.conductor.operation.step_table import To
 from roost.conductor.operation.watches import AT_ONCE
 from roost.conductor.steps import TABLES, clean, confirm, live_migrate, move, revert, shelve, spawn
-from roost.conductor.steps.batches import drain
+from roost.conductor.steps.batches import apply_plan, drain
 from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Discard
 
@@ -89,6 +89,31 @@ def excessive_drain(monkeypatch):
 
     monkeypatch.setattr(drain.TABLE, "next_step", wide)
     monkeypatch.setattr(drain.TABLE, "subjects", subjects)
+
+
+def excessive_plan(monkeypatch):
+    """Ignore the limit of moves to or from one host when a plan is applied."""
+    limits_of = apply_plan._limits_of
+    monkeypatch.setattr(
+        apply_plan, "_limits_of", lambda move: [limit for limit in limits_of(move) if limit[0] != "host"]
+    )
+
+
+def impatient_plan(monkeypatch):
+    """Begin planned moves before the moves that they need are done."""
+    begin_or_skip = apply_plan._Round._begin_or_skip
+
+    def begin(turn, move, stop):
+        return msgspec.structs.replace(
+            begin_or_skip(turn, msgspec.structs.replace(move, after=()), stop), after=move.after
+        )
+
+    monkeypatch.setattr(apply_plan._Round, "_begin_or_skip", begin)
+
+
+def unexplained_plan(monkeypatch):
+    """Omit the reason why a planned move failed."""
+    monkeypatch.setattr(apply_plan._Round, "_fail", lambda turn, move, _problem: turn._set(move, state="failed"))
 
 
 def _with(operation, body):
@@ -166,6 +191,9 @@ PLANTS_OF_MOVES = {
     missing_return_fence: ("build", "evacuate"),
     missing_release_after_move: ("build", "evacuate"),
     excessive_drain: ("build", "drain"),
+    excessive_plan: ("build", "apply"),
+    impatient_plan: ("build", "apply"),
+    unexplained_plan: ("build", "apply"),
     early_confirm: _RESIZE_KINDS,
     unchecked_undo: ("build", "live_migrate"),
     discard_of_running_guest: (),

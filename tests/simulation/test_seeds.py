@@ -11,7 +11,7 @@ from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import audit_tables
-from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS
+from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS, PLAN_SEEDS
 from roost.simulator.cluster.environment.trouble import FaultRates
 from roost.simulator.cluster.excuses import GUEST_LOST
 from roost.simulator.cluster.seed_report import format_failure
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.long
 KINDS = ("build", "delete", "start", "stop")
 # These seeds among the first thousand cover every end of every kind of operation.
 SEEDS = (3, 17, 39, 62, 97, 108, 137, 159, 183, 222, 225, 235, 747, 806)
+# Users apply plans in these.
+PLANNED = PLAN_SEEDS[:4]
 # Each kind must succeed at least this often. If the seeds no longer suffice, further seeds run.
 DONE_LEAST, FURTHER = 3, range(600, 900)
 # These kinds are never cancelled, and never fail for good.
@@ -56,6 +58,21 @@ def test_instances_of_lost_guests_end_with_their_fault():
     assert total.transitions["sync wait DONE end"] > 0
 
 
+def test_plans_are_applied_within_their_limits():
+    results = [cached_run(seed) for seed in PLANNED]
+    assert [result.problem for result in results if result.invariant] == []
+    total = sum_results(results)
+    assert min(total.outcomes[f"apply {end}"] for end in ("done", "failed", "cancelled")) > 0
+    assert {name for name in total.transitions if name.startswith("apply ")} == {
+        " ".join(each) for each in TABLES["apply"].transitions("apply")
+    }
+
+
+def test_plans_are_applied_in_their_seeds_or_if_their_kind_is_named():
+    assert "apply" not in cached_run(SEEDS[0]).accepted
+    assert run_seed(SEEDS[0], kinds=("build", "apply")).accepted["apply"] > 0
+
+
 @pytest.mark.soak
 def test_invariants_hold_with_a_thousand_seeds():
     total = sum_results(run_seeds(range(1_000), jobs=1))
@@ -67,7 +84,7 @@ def test_seeds_cover_every_fault_and_every_end_of_every_kind():
     ends = {f"{kind} failed" for kind in TABLES if kind != "clean"}
     ends |= {f"{kind} cancelled" for kind in TABLES if kind not in NEVER_CANCELLED}
     results = []
-    for seed in (*SEEDS, *FURTHER):
+    for seed in (*SEEDS, *PLANNED, *FURTHER):
         results.append(cached_run(seed))
         total = sum_results(results)
         rare = {kind for kind in TABLES if total.outcomes.get(f"{kind} done", 0) < DONE_LEAST}

@@ -18,6 +18,7 @@ from roost.simulator.cluster.world import World
 
 MOVE_WAITS = "a move waits for a lost host"
 DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
+PLAN_WAITS = "an applied plan waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
 GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
 GUEST_HELD = "another host holds the only guest of an instance, and its fault says so"
@@ -45,8 +46,9 @@ def may_wait(world: World, operation: OperationRow) -> bool:
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
     if (operation.kind, operation.step) == ("live_migrate", "look") and _has_no_guest(world, operation):
         return world.excuse(MOVE_WITHOUT_GUEST)
-    if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
-        return world.excuse(DRAIN_WAITS)
+    batch = {"drain": DRAIN_WAITS, "apply": PLAN_WAITS}.get(operation.kind)
+    if batch is not None and any(_waits_for_lost_host(world, part) for part in parts):
+        return world.excuse(batch)
     return _waits_for_lost_host(world, operation) and world.excuse(MOVE_WAITS)
 
 

@@ -1,15 +1,15 @@
 """Invariants that hold after each event, with any faults."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
 import msgspec
 
 from roost.compute.drivers.fake.guests import FakeGuest
-from roost.conductor.operation.stored_request import request_of
+from roost.conductor.operation.stored_request import group_of, request_of
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.change_memory import Drain
+from roost.model.work.change_memory import AppliedMove, Drain, PlanApplication
 from roost.model.work.operation import Delete, HostCleanup
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
@@ -31,6 +31,9 @@ GENERATIONS = "generations only grow"
 IMAGES = "every shelved instance has its image"
 MOVE_CLAIMS = "a move holds the resources to which its instance may return"
 DRAIN_LIMIT = "a drain respects its limit of concurrent moves"
+PLAN_LIMITS = "an applied plan respects its limits of concurrent moves"
+PLAN_ORDER = "a planned move begins before the deadline, after the moves that it needs, and as planned"
+PLAN_ENDS = "every planned move ends as made, or as failed or skipped with a reason"
 SLOTS = "slots of server groups match their members"
 CLEAN_HOSTS = "a host that counts as up has no guests of instances on other hosts"
 ONLY_GUEST = "the only guest of an instance is destroyed only at the request of a user"
@@ -80,6 +83,7 @@ class InvariantChecker:
             check_locks(self._tables)
             check_moves(self._tables)
             check_drains(self._tables)
+            check_plans(self._world)
             self._check_generations()
             self._check_returned_hosts()
             self._check_story()
@@ -372,6 +376,78 @@ def check_drains(tables: RowCache) -> None:
             raise InvariantBroken(
                 DRAIN_LIMIT, f"operation {number} moves {count} instances at once; its limit is {at_once}"
             )
+
+
+def check_plans(world: World) -> None:
+    """Check the limits, the order and the ends of the moves of applied plans."""
+    operations, migrations = world.store.tables.work[OperationRow].rows, world.store.tables.work[MigrationRow].rows
+    plans = {row.id: row for row in operations.values() if row.kind == "apply"}
+    if not plans:
+        return
+    parts: dict[tuple[int, bytes | None], list[OperationRow]] = {}
+    for row in operations.values():
+        if row.parent_id in plans:
+            parts.setdefault((row.parent_id, row.instance_uuid), []).append(row)
+    routes = {row.operation_id: (row.source_host, row.target_host) for row in migrations.values()}
+    for number, plan in plans.items():
+        body = msgspec.msgpack.decode(plan.body, type=PlanApplication)
+        states = {move.number: move.state for move in body.moves}
+        uses: Counter[tuple[str, str]] = Counter()
+        for move in body.moves:
+            part, *others = parts.pop((number, uuid_bytes(move.instance)), [None])
+            problem = _problem_of_part(move, part, deadline_at_s=body.deadline_at_s, routes=routes)
+            if others or problem or (part is not None and any(states[each] != "done" for each in move.after)):
+                raise InvariantBroken(PLAN_ORDER, f"operation {number} made {move}: {problem or (part, others)}")
+            if plan.outcome and not _is_ended(move, part):
+                raise InvariantBroken(PLAN_ENDS, f"operation {number} ended as {plan.outcome} with {move}: {part}")
+            if part is not None and not part.outcome:
+                uses.update(_limits_of(world, move, part))
+        if plan.outcome and (plan.outcome == "done") is not (set(states.values()) <= {"done"}):
+            raise InvariantBroken(PLAN_ENDS, f"operation {number} ended as {plan.outcome}: {body}")
+        limits = {"all": body.at_once, "host": body.per_host, "group": body.per_group}
+        for (kind, name), count in uses.items():
+            if count > limits[kind]:
+                raise InvariantBroken(PLAN_LIMITS, f"operation {number} makes {count} moves at once in {kind} {name}")
+    if parts:
+        raise InvariantBroken(PLAN_ORDER, f"moves were made that are in no plan: {parts}")
+
+
+def _problem_of_part(
+    move: AppliedMove, part: OperationRow | None, *, deadline_at_s: float, routes: Mapping[int, tuple[str, str]]
+) -> str:
+    """Return what is wrong with the operation of a move; empty: nothing.
+
+    Args:
+        part: the operation; None: it did not begin.
+        deadline_at_s: of the plan; 0: none.
+        routes: source and target by operation; the target is empty until it is decided.
+    """
+    if part is None:
+        return ""
+    if 0 < deadline_at_s <= part.created_at_s:
+        return f"it began at {part.created_at_s}, after the deadline {deadline_at_s}"
+    source, target = routes.get(part.id, (move.source, ""))
+    return "" if source == move.source and target in {"", move.target} else f"it goes from {source} to {target}"
+
+
+def _is_ended(move: AppliedMove, part: OperationRow | None) -> bool:
+    """Return whether a move is at its end, with a reason unless it was made.
+
+    Args:
+        part: its operation; None: it did not begin.
+    """
+    outcomes = {"done": "done", "failed": "failed", "skipped": ""}
+    is_right = move.state in outcomes and (part is None or part.outcome == outcomes[move.state])
+    return is_right and bool(move.problem) is (move.state != "done")
+
+
+def _limits_of(world: World, move: AppliedMove, part: OperationRow) -> Iterator[tuple[str, str]]:
+    """Yield the limits that count a move under way; its group is that of its instance."""
+    yield "all", ""
+    yield from (("host", name) for name in (move.source, move.target) if name)
+    group = group_of(world.store.document, world.store.tables.work[StatusRow].rows[part.instance_uuid])
+    if group is not None:
+        yield "group", group
 
 
 def check_groups(tables: RowCache) -> None:

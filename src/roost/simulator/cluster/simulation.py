@@ -12,7 +12,7 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, RESTORE_SEEDS, WAKE_S
+from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, PLAN_SEEDS, RESTORE_SEEDS, WAKE_S
 from roost.simulator.cluster.environment.troubled_store import Backup
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
@@ -62,7 +62,7 @@ class Simulation:
     """
 
     def __init__(self, seed: int, *, kinds: Collection[str] = ()) -> None:
-        self._request_kinds = select_kinds(kinds)
+        self._request_kinds = select_kinds(kinds, is_planned=seed in PLAN_SEEDS)
         self.world = World(seed)
         self._events, self._chance, self._faults = self.world.events, self.world.chance, self.world.faults
         self.invariants = InvariantChecker(self.world)

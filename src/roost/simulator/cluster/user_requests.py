@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.intake import accept, accept_changes, accept_drain, accept_revert
+from roost.conductor.intake import accept, accept_changes, accept_drain, accept_plan, accept_revert
 from roost.conductor.intake.accept import MoveKind
 from roost.conductor.moves.migration import leave_request, move_request
 from roost.conductor.operation.liveness import require_gone_agent
@@ -16,6 +16,7 @@ from roost.conductor.steps import TABLES
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
+from roost.model.work.change_memory import AppliedMove, PlanApplication
 from roost.model.work.operation import MoveSettlement, PowerChange, UserOperation, may_begin
 from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
@@ -37,7 +38,10 @@ _AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
 _PAUSED_DIGITS, _PAUSE_S = "4567", 1.0
 # Seconds until a drain is resumed; the second time, because a repeated pause may arrive after the first one.
 _RESUME_S = (9.0, 90.0)
-_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # share of cancelled drains, and seconds until the cancellation
+_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # share of cancelled drains and plans, and seconds until the cancellation
+_PLANNED, _NEED_SHARE = (1, 1, 1, 2, 3, 6), 0.3  # moves of a plan; share of moves that need an earlier one
+_LIMITS = (1, 1, 2, 3)  # of concurrent moves: in all, per host, and per group
+_DEADLINE_SHARE, _DEADLINE_S = 0.3, (0.0, 20.0)  # share of plans, and seconds until the deadline
 _FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions: forced; of a busy instance
 _LOST_SHARE = 0.5  # of reverts: the host of the instance is declared lost
 
@@ -61,13 +65,15 @@ class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
     make: Callable[[World, str], Action | None]  # None: no suitable instance
 
 
-def select_kinds(kinds: Collection[str] = ()) -> Sequence[RequestKind]:
+def select_kinds(kinds: Collection[str] = (), *, is_planned: bool) -> Sequence[RequestKind]:
     """Return the kinds of requests that this program supports.
 
     Args:
         kinds: only these; empty: all.
+        is_planned: whether users apply plans, if ``kinds`` is empty.
     """
-    return [kind for kind in REQUEST_KINDS if kind.kind in TABLES and (not kinds or kind.kind in kinds)]
+    wanted = kinds or {kind.kind for kind in REQUEST_KINDS if is_planned or kind.kind != "apply"}
+    return [kind for kind in REQUEST_KINDS if kind.kind in TABLES and kind.kind in wanted]
 
 
 def _build(world: World, _kind: str) -> Action:
@@ -284,7 +290,7 @@ def _drain(world: World, _kind: str) -> Action:
     if is_disabling:
         world.enable_later(host, after_s=chance.uniform(*_DISABLED_S))
     if chance.random() < _CANCEL_SHARE:
-        world.send_request_later(chance.uniform(*_CANCEL_S), "cancel drain", partial(_cancel_drain, key))
+        world.send_request_later(chance.uniform(*_CANCEL_S), "cancel drain", partial(_cancel, key))
     if key[0] in _PAUSED_DIGITS:
         world.send_request_later(_PAUSE_S, "pause drain", partial(_pause_drain, key, is_paused=True))
         for after_s in _RESUME_S:
@@ -304,7 +310,63 @@ def _drain(world: World, _kind: str) -> Action:
     return _as_action(submit)
 
 
-def _cancel_drain(key: str, process: Process) -> object:
+def _apply(world: World, _kind: str) -> Action | None:
+    """Return a request to apply a plan, which may be cancelled later; None: no instance has a host."""
+    chance, key = world.chance, world.new_uuid()
+    moves = _plan_moves(world)
+    if not moves:
+        return None
+    at_once, per_host, per_group = (chance.choice(_LIMITS) for _ in range(3))
+    deadline_s = chance.uniform(*_DEADLINE_S) if chance.random() < _DEADLINE_SHARE else None
+    if chance.random() < _CANCEL_SHARE:
+        world.send_request_later(chance.uniform(*_CANCEL_S), "cancel plan", partial(_cancel, key))
+
+    def submit(current: Current, process: Process) -> Acceptance:
+        reader = process.reader
+        now_s = reader.now_s()
+        body = PlanApplication(
+            moves=moves,
+            at_once=at_once,
+            per_host=per_host,
+            per_group=per_group,
+            deadline_at_s=0.0 if deadline_s is None else now_s + deadline_s,
+        )
+        return reader.operation_by_uuid(_bytes(key)) or accept_plan.apply(
+            current,
+            body,
+            accept_plan.find_statuses(reader, moves, may_move=lambda _status: True),
+            documents=current.store.document,
+            operation_uuid=_bytes(key),
+            now_s=now_s,
+        )
+
+    return _as_action(submit)
+
+
+def _plan_moves(world: World) -> tuple[AppliedMove, ...]:
+    """Return moves of random instances to random other hosts; most instances are running."""
+    chance, statuses = world.chance, [row for row in world.statuses() if row.host]
+    if chance.random() >= _UNCHECKED_SHARE:
+        statuses = [row for row in statuses if not may_begin("live_migrate", row)]
+    chosen = chance.sample(statuses, min(len(statuses), chance.choice(_PLANNED)))
+    moves = []
+    for number, status in enumerate(chosen, 1):
+        target = chance.choice([machine.host for machine in world.machines if machine.host != status.host])
+        needed = (chance.randrange(1, number),) if number > 1 and chance.random() < _NEED_SHARE else ()
+        moves.append(
+            AppliedMove(
+                number=number,
+                instance=uuid_text(status.uuid),
+                source=status.host,
+                target="" if status.status == "SHELVED" else target,
+                after=needed,
+            )
+        )
+    accept_plan.check_moves(moves)
+    return tuple(moves)
+
+
+def _cancel(key: str, process: Process) -> object:
     return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
 
 
@@ -372,4 +434,5 @@ REQUEST_KINDS: Sequence[RequestKind] = (
     RequestKind(kind="offload", weight=2, make=_change(_offload)),
     RequestKind(kind="unshelve", weight=4, make=_change(_unshelve)),
     RequestKind(kind="drain", weight=1, make=_drain),
+    RequestKind(kind="apply", weight=12, make=_apply),
 )

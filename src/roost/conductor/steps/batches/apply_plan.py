@@ -88,6 +88,8 @@ class _Round:
             return self._set(move, state="skipped", problem=problem)
         if any(state != "done" for state in needed.values()) or not self._has_room(move):
             return move
+        if self._is_syncing(move):
+            return move  # It begins when its host has reported its state.
         if self._attempts == self._body.at_once:
             self.has_more = True
             return move
@@ -102,8 +104,6 @@ class _Round:
     def _begin(self, move: AppliedMove) -> AppliedMove:
         """Begin a move, or return it with the reason why it cannot begin."""
         status = self._status(move)
-        if status is not None and status.task == "syncing":
-            return move  # It begins when its host has reported its state.
         if status is not None and is_made(move, status):
             return self._set(move, state="done")
         problem = refusal_of(move, status)
@@ -120,6 +120,10 @@ class _Round:
         self.work += [*plan.work, event]
         self._use.update(_limits_of(move))
         return self._set(move, state="moving")
+
+    def _is_syncing(self, move: AppliedMove) -> bool:
+        status = self._status(move)
+        return status is not None and status.task == "syncing"
 
     def _status(self, move: AppliedMove) -> StatusRow | None:
         """Return the status of the instance of a move; None: it does not exist."""

@@ -2,6 +2,7 @@
 
 Rare seeds have rare faults of all kinds. Each focus seed has a focus: its faults strike certain steps of one kind of
 operation, again and again. In loss seeds, hosts lose guests. In restore seeds, the database is restored from a backup.
+In plan seeds, users also apply plans of moves.
 """
 
 import random
@@ -18,6 +19,7 @@ RARE_SEEDS = range(1_000, 1_500)
 FOCUS_SEEDS = range(1_500, 3_000)
 LOSS_SEEDS = range(3_000, 3_100)
 RESTORE_SEEDS = range(3_100, 3_200)
+PLAN_SEEDS = range(3_200, 3_300)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault in rare seeds, per opportunity.
 _RARE_SHARES = {

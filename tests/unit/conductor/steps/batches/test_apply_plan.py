@@ -152,6 +152,18 @@ def test_cancelled_plan_ends_its_open_moves_only(app):
     assert results(row) == [("done", ""), ("skipped", "the plan was cancelled")]
 
 
+def test_instance_in_a_power_sync_moves_after_the_sync_and_delays_no_other(app):
+    build(app, "one", "two")
+    app.hands["h0"].guests[uuid_named("one")] = "stopped"
+    app.hands["h0"].register()
+    assert app.status("one").task == "syncing"
+    operation = apply(app, planned(1, "one"), planned(2, "two", "h2"), at_once=1)
+    app.turn()
+    assert [part.instance_uuid for part in app.reader.parts_of(operation.id)] == [uuid_bytes(uuid_named("two"))]
+    row, _ = finish(app, operation)
+    assert (row.outcome, app.status("one").host, app.status("two").host) == ("done", "h1", "h2")
+
+
 def test_instance_on_its_target_already_is_done(app):
     build(app, "one", on="h1")
     row, open_moves = finish(app, apply(app, planned(1, "one")))
