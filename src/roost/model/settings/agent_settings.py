@@ -94,7 +94,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sync_power_state_interval: Annotated[
         Annotated[float, Meta(ge=-1)],
         Meta(
-            description="Seconds between two reports of running guests and checks of saved images. 0 or -1: "
+            description="Seconds between reports of running guests, and between checks of saved images. 0 or -1: "
             "only after a reconnect, and after a failed, withdrawn or late order."
         ),
     ] = 600.0

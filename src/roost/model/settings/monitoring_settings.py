@@ -34,7 +34,7 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         float, Meta(description="Seconds of work on one group of requests after which /readyz returns 503.")
     ] = 5.0
     ready_queue_share: Annotated[
-        float, Meta(description="Share of placement.queue_max in the queue at which /readyz returns 503.")
+        float, Meta(description="Filled share of the queue (placement.queue_max) at which /readyz returns 503.")
     ] = 0.8
     ready_write_check_s: Annotated[
         float,

@@ -56,7 +56,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     remote_url: Annotated[
         str,
         Meta(
-            description="Address of a remote Placement API for claims; catalog: in Keystone; empty: Roost has its own."
+            description="Address of a remote Placement API for claims; catalog: from Keystone's catalog; empty: "
+            "Roost's own Placement."
         ),
     ] = ""
     remote_timeout_s: Annotated[float, Meta(description="Seconds for the remote Placement to answer.")] = 10.0

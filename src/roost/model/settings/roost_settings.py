@@ -57,8 +57,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     claim_rounds: Annotated[
         int,
         Meta(
-            description="Races that a request may lose to other processes, in units of 32; after that, it ends with a "
-            "conflict."
+            description="A request that has lost 32 times this number of races to other processes ends with a conflict."
         ),
     ] = 3
     max_placement_results: Annotated[
@@ -67,8 +66,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limit_tenants_to_placement_aggregate: Annotated[
         bool,
         Meta(
-            description="Whether a project may use only the hosts of aggregates that name it in their metadata, "
-            "if any do."
+            description="Whether a project that is named in the metadata of aggregates may use only the hosts of these "
+            "aggregates."
         ),
     ] = False
     placement_aggregate_required_for_tenants: Annotated[
