@@ -58,6 +58,7 @@ _NEEDS = {
     "instance create": ["--flavor", "small"],
     "instance evacuate": ["web"],
     "login": ["--url", "http://127.0.0.1:1"],
+    "plan apply": ["--dry-run"],
     "plan make-room": ["--flavor", "small"],
     "replay": ["--generate", "--memory"],
     "token create": ["joe"],
