@@ -91,6 +91,8 @@ def _words(name, command, option, path):
     needs = list(_NEEDS.get(name, ()))
     if option in {"trace", "file"}:
         needs = []
+    elif name == "plan apply":
+        needs += ["plan.json"]
     elif name.startswith("db ") and any(each.opts[0] == "file" for each in command.params):
         pass
     else:
@@ -115,6 +117,7 @@ def test_missing_or_unreadable_file_ends_a_command_with_exit_code_4(
         path.mkdir()
     (tmp_path / "fleet.json").write_text('{"hosts": [{"host": "a"}]}')
     (tmp_path / "request.json").write_text('{"flavor": {"name": "small", "vcpus": 1}}')
+    (tmp_path / "plan.json").write_text('{"moves": [{"instance": "web", "source": "a", "target": "b"}]}')
     (tmp_path / "tokens.toml").touch(mode=0o600)
     if option in ("--ca", "--tls-key"):
         if shutil.which("openssl") is None:
