@@ -74,6 +74,13 @@ def uuid_bytes(text: str) -> bytes | None:
     return bytes.fromhex(digits) if _UUID.fullmatch(digits) else None
 
 
+def valid_uuid_bytes(text: str) -> bytes:
+    """Return the 16 bytes of a uuid that is known to be valid, such as a stored one."""
+    found = uuid_bytes(text)
+    assert found is not None, text
+    return found
+
+
 def uuid_range(text: str) -> tuple[bytes, bytes] | None:
     """Return the first and the last uuid that begin with a text; None for a text with which no uuid begins.
 

@@ -1,7 +1,7 @@
 """``roost plan apply``: make the moves of a plan."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -9,6 +9,7 @@ import click
 from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.instance.request_fields import read_request_document
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
+from roost.cli.options import Command
 from roost.cli.output.list_view import Column, ListView, fault_field, field
 from roost.cli.output.output_options import Output, output_options
 from roost.errors import RoostError
@@ -27,39 +28,23 @@ _RESULTS = ListView(
 )
 
 
+def _limit_option(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    """Return a limit of concurrent moves as an option."""
+    return click.option(name, type=click.IntRange(1, 100), default=default, show_default=True, metavar="N", help=text)
+
+
 @click.command("apply", short_help="Make the moves of a plan.")
 @click.argument("file")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Rehearse the moves on the present fleet, and make none.")
 @click.option("--only", type=click.IntRange(min=1), multiple=True, metavar="N", help="Make only move N; repeatable.")
-@click.option(
-    "--at-once",
-    type=click.IntRange(1, 100),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Number of concurrent moves.",
-)
-@click.option(
-    "--per-host",
-    type=click.IntRange(1, 100),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Number of concurrent moves to or from one host.",
-)
-@click.option(
-    "--per-group",
-    type=click.IntRange(1, 100),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of concurrent moves in one server group.",
-)
+@_limit_option("--at-once", 2, "Number of concurrent moves.")
+@_limit_option("--per-host", 2, "Number of concurrent moves to or from one host.")
+@_limit_option("--per-group", 1, "Number of concurrent moves in one server group.")
 @click.option(
     "--deadline",
     type=click.FloatRange(0, 2_592_000, min_open=True),
     metavar="SECONDS",
-    help="Begin no move after this time; those under way end.",
+    help="Begin no move after this time; moves under way continue to their end.",
 )
 @output_options(can_watch=False)
 @backend_options
@@ -77,7 +62,7 @@ def apply(
 ) -> None:
     """Make the moves of a plan, in order, and wait until they end. FILE has the JSON of a plan; - is standard input.
 
-    Each move is decided again when it begins. A move that is no longer possible fails, and the moves that need it are
+    Each move is decided again when it begins. If it does not fit then, it fails, and the moves that need it are
     skipped. End with exit code 1 if a move was not made. After Ctrl-C the server continues; cancel the plan with
     `roost operation cancel`.
     """
@@ -125,7 +110,7 @@ def _read_moves(file: str, only: Sequence[int]) -> list[dict[str, Any]]:
     missing = sorted(set(only) - {move["number"] for move in moves})
     if missing:
         raise RoostError(f"{file} has no move {missing[0]}: give numbers of its moves")
-    # The caller takes the responsibility for the moves that are left out.
+    # Users who leave moves out know that the others do not need them.
     return [{**move, "after": [each for each in move.get("after", ()) if each in only]} for move in moves]
 
 

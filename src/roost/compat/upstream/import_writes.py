@@ -107,7 +107,7 @@ class _WriteBuilder:
         for symbols in self._symbols.values():
             yield from symbols.values()
         for uuid, number in self._aggregates.items():
-            yield PutAggregate(number, _bytes(uuid), "", {}, 0)
+            yield PutAggregate(number, names.valid_uuid_bytes(uuid), "", {}, 0)
 
     def _number(self, kind: str, name: str) -> int:
         number = self._state.name_table(kind).id_of(name)
@@ -142,7 +142,7 @@ class _WriteBuilder:
             parent_id, root_id = None if parent is None else self._ids[parent], self._ids[path[-1]]
             if row is None or (name, parent_id, root_id) != self._current_place(row):
                 version = 0 if row is None else providers.versions[row] + 1
-                yield PutProvider(self._ids[uuid], _bytes(uuid), name, parent_id, root_id, version)
+                yield PutProvider(self._ids[uuid], names.valid_uuid_bytes(uuid), name, parent_id, root_id, version)
 
     def _current_place(self, row: int) -> tuple[str, int | None, int]:
         providers = self._state.providers
@@ -219,7 +219,7 @@ class _WriteBuilder:
         """Yield the release of old allocations and the claim of new ones."""
         ending = [*self._plan.consumers.remove, *(before for before, _ in self._plan.consumers.change)]
         if ending:
-            yield release_of(self._state, [self._state.holders[_bytes(each.uuid)] for each in ending])
+            yield release_of(self._state, [self._state.holders[names.valid_uuid_bytes(each.uuid)] for each in ending])
         if not self._consumers:
             return
         rows, takes = [], []
@@ -228,7 +228,12 @@ class _WriteBuilder:
             type_id = 0 if kind is None else self._number("consumer_type", kind)
             rows.append(
                 ConsumerRow(
-                    number, _bytes(consumer.uuid), consumer.project_id, consumer.user_id, type_id, consumer.generation
+                    number,
+                    names.valid_uuid_bytes(consumer.uuid),
+                    consumer.project_id,
+                    consumer.user_id,
+                    type_id,
+                    consumer.generation,
                 )
             )
             for uuid, amounts in consumer.amounts.items():
@@ -267,12 +272,6 @@ class _WriteBuilder:
         providers |= dict.fromkeys((each.uuid for each in self._plan.providers.remove), None)
         consumers |= dict.fromkeys((each.uuid for each in self._plan.consumers.remove), None)
         return Memory(providers, consumers)
-
-
-def _bytes(uuid: str) -> bytes:
-    body = names.uuid_bytes(uuid)
-    assert body is not None, uuid
-    return body
 
 
 def _parents_first(providers: Iterable[Provider]) -> list[Provider]:

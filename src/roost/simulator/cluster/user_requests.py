@@ -14,7 +14,7 @@ from roost.conductor.operation.step import Body
 from roost.conductor.operation.stored_request import request_of
 from roost.conductor.steps import TABLES
 from roost.model.flavor import Flavor
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_text, valid_uuid_bytes
 from roost.model.request import Request
 from roost.model.work.change_memory import AppliedMove, PlanApplication
 from roost.model.work.operation import MoveSettlement, PowerChange, UserOperation, may_begin
@@ -98,7 +98,7 @@ def _build(world: World, _kind: str) -> Action:
             current,
             process.reader,
             request,
-            operation_uuid=_bytes(key),
+            operation_uuid=valid_uuid_bytes(key),
             decision_uuid=decision,
             name="one",
             now_s=process.reader.now_s(),
@@ -120,7 +120,7 @@ def _delete(world: World, _kind: str) -> Action | None:
             current,
             process.reader,
             uuid,
-            operation_uuid=_bytes(key),
+            operation_uuid=valid_uuid_bytes(key),
             now_s=process.reader.now_s(),
             is_forced=is_forced,
         )
@@ -130,7 +130,7 @@ def _delete(world: World, _kind: str) -> Action | None:
 
 def with_deletion(world: World, action: Action) -> Action:
     """Return a request whose user deletes the instance as soon as the operation is accepted."""
-    key = _bytes(world.new_uuid())
+    key = valid_uuid_bytes(world.new_uuid())
 
     def submit(process: Process) -> object:
         accepted = action(process)
@@ -167,7 +167,7 @@ def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
                 uuid,
                 kind=request,
                 body=body(),
-                operation_uuid=_bytes(key),
+                operation_uuid=valid_uuid_bytes(key),
                 now_s=process.reader.now_s(),
             )
 
@@ -193,7 +193,7 @@ def _revert(world: World, _kind: str) -> Action | None:
             current,
             process.reader,
             uuid,
-            operation_uuid=_bytes(key),
+            operation_uuid=valid_uuid_bytes(key),
             now_s=process.reader.now_s(),
             is_lost=is_lost,
         )
@@ -209,7 +209,7 @@ def _change(submit: Change) -> Callable[[World, str], Action | None]:
         status = _pick_instance(world, request)
         if status is None:
             return None
-        ids = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+        ids = RequestIds(uuid_text(status.uuid), valid_uuid_bytes(world.new_uuid()), world.new_uuid())
         return _as_action(lambda current, process: submit(current, process, ids))
 
     return make
@@ -256,7 +256,7 @@ def _move(world: World, kind: str) -> Action | None:
     status = _pick_instance(world, move_kind)
     if status is None or not status.host:
         return None
-    ids = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+    ids = RequestIds(uuid_text(status.uuid), valid_uuid_bytes(world.new_uuid()), world.new_uuid())
     request = _move_query(world, kind, status)
     is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _UNCHECKED_SHARE)
 
@@ -303,7 +303,7 @@ def _drain(world: World, _kind: str) -> Action:
             host,
             at_once=at_once,
             is_disabling=is_disabling,
-            operation_uuid=_bytes(key),
+            operation_uuid=valid_uuid_bytes(key),
             now_s=process.reader.now_s(),
         )
 
@@ -331,12 +331,12 @@ def _apply(world: World, _kind: str) -> Action | None:
             per_group=per_group,
             deadline_at_s=0.0 if deadline_s is None else now_s + deadline_s,
         )
-        return reader.operation_by_uuid(_bytes(key)) or accept_plan.apply(
+        return reader.operation_by_uuid(valid_uuid_bytes(key)) or accept_plan.apply(
             current,
             body,
             accept_plan.find_statuses(reader, moves, may_move=lambda _status: True),
             documents=current.store.document,
-            operation_uuid=_bytes(key),
+            operation_uuid=valid_uuid_bytes(key),
             now_s=now_s,
         )
 
@@ -407,12 +407,6 @@ def _pick_instance(world: World, kind: UserOperation | None = None) -> StatusRow
             row for row in choices if not may_begin(kind, row) and (kind != "evacuate" or world.is_down(row.host))
         ]
     return world.chance.choice(choices) if choices else None
-
-
-def _bytes(uuid: str) -> bytes:
-    body = uuid_bytes(uuid)
-    assert body is not None, "the simulation makes valid uuids"
-    return body
 
 
 # A kind that is not in ``TABLES`` is left out, so that a line may precede its table.

@@ -19,8 +19,8 @@ from roost.placement.write_plan import Plan
 def apply(call: Call) -> Response | Plan[Response]:
     """Apply the moves of a plan, or rehearse them.
 
-    Returns the operation (202); in a dry run, the rehearsed moves (200). Every move is decided again when it begins. A
-    move that is no longer possible fails, and the moves that need it are skipped. Without the policy
+    Returns the operation (202); in a dry run, the rehearsed moves (200). Every move is decided again when it begins. If
+    it does not fit then, it fails, and the moves that need it are skipped. Without the policy
     ``roost:all_projects``, moves of instances of other projects fail. Fails with 400 for moves that do not form a
     plan; with 403 for a host outside the token's bounds; with 409 on a server with a remote Placement.
     """

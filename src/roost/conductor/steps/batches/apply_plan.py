@@ -1,12 +1,13 @@
 """Apply a plan: make its moves in order, several at a time, each by a separate operation.
 
-A move begins when the moves that it needs are done, and its limits allow it. A move that is no longer possible is
-recorded as failed. The moves that need it are skipped, and the others continue. From the deadline on, no move begins;
-those under way end.
+A move begins when the moves that it needs are done and the limits allow it. If it cannot begin, or fails on its hosts,
+it is recorded as failed. The moves that need it are skipped, and the others continue. From the deadline on, no move
+begins, and the moves under way continue to their end.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -19,11 +20,15 @@ from roost.conductor.operation.step import Commit, Desk, View, advance, body_of,
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import BadRequest, Conflict, StoreBroken
-from roost.model.names import uuid_bytes
+from roost.model.names import valid_uuid_bytes
 from roost.model.work.change_memory import AppliedMove, PlanApplication
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.model.writes import Write
 
+# Waiting moves, besides those that may begin at once, whose instances are looked at: some may have to wait.
+_LOOK_AHEAD = 16
+
+_Use = Mapping[tuple[str, str], int]  # limit -> number of moves under way
 _replace = msgspec.structs.replace
 
 
@@ -32,21 +37,27 @@ class _Round:
 
     def __init__(self, view: View, desk: Desk, body: PlanApplication) -> None:
         self._view, self._desk, self._body = view, desk, body
-        self._states = {move.number: move.state for move in body.moves}
+        self._states = _states_of(body)
+        self._parts = {part.instance_uuid: part for part in view.parts}
+        self._next = {move.number for move in _next_moves(body)}  # the view has the statuses of their instances
         self._use: Counter[tuple[str, str]] = Counter()
         self._attempts = 0
-        self.has_more = False  # whether a further move may begin at once
         self.writes: list[Write] = []
         self.work: list[Put] = []
 
     def advance(self) -> PlanApplication:
         """End and begin moves, in order, and return the plan afterwards."""
         moves = [self._end(move) for move in self._body.moves]
-        for move in moves:
-            if move.state == "moving":
-                self._use.update(_limits_of(move))
+        self._use.update(_count_use(moves))
         stop = self._stop_reason()
         return _replace(self._body, moves=tuple(self._begin_or_skip(move, stop) for move in moves))
+
+    def has_more(self, after: PlanApplication) -> bool:
+        """Return whether further moves may begin at once, since other moves ended or began in this round."""
+        if _states_of(after) == _states_of(self._body):
+            return False
+        was_cut = self._attempts == self._body.at_once
+        return was_cut or any(move.number not in self._next for move in _next_moves(after))
 
     def _set(self, move: AppliedMove, **changes: object) -> AppliedMove:
         after = _replace(move, **changes)
@@ -54,7 +65,7 @@ class _Round:
         return after
 
     def _fail(self, move: AppliedMove, problem: str) -> AppliedMove:
-        instance = _bytes(move.instance)
+        instance = valid_uuid_bytes(move.instance)
         self.work.append(story_line(self._view, self._desk, "apply.stayed", instance_uuid=instance, problem=problem))
         return self._set(move, state="failed", problem=problem)
 
@@ -62,8 +73,7 @@ class _Round:
         """Return a move, with its outcome if it was under way and has ended."""
         if move.state != "moving":
             return move
-        part = next((each for each in self._view.parts if each.instance_uuid == _bytes(move.instance)), None)
-        assert part is not None, "a move begins in one commit with its operation"
+        part = self._parts[valid_uuid_bytes(move.instance)]  # The move began in one commit with it.
         if not part.outcome:
             return move
         if part.outcome == "done":
@@ -86,20 +96,14 @@ class _Round:
         if stop or missing:
             problem = stop or f"it needs move {missing}, which {_WORDS[needed[missing]]}"
             return self._set(move, state="skipped", problem=problem)
-        if any(state != "done" for state in needed.values()) or not self._has_room(move):
+        if move.number not in self._next or not _can_begin(self._body, move, states=self._states, use=self._use):
             return move
         if self._is_syncing(move):
             return move  # It begins when its host has reported its state.
         if self._attempts == self._body.at_once:
-            self.has_more = True
             return move
         self._attempts += 1
         return self._begin(move)
-
-    def _has_room(self, move: AppliedMove) -> bool:
-        """Return whether the limits allow another move."""
-        limit = {"": self._body.at_once, "host": self._body.per_host, "group": self._body.per_group}
-        return all(self._use[key] < limit[key[0]] for key in _limits_of(move))
 
     def _begin(self, move: AppliedMove) -> AppliedMove:
         """Begin a move, or return it with the reason why it cannot begin."""
@@ -127,7 +131,7 @@ class _Round:
 
     def _status(self, move: AppliedMove) -> StatusRow | None:
         """Return the status of the instance of a move; None: it does not exist."""
-        status = self._view.statuses.get(_bytes(move.instance))
+        status = self._view.statuses.get(valid_uuid_bytes(move.instance))
         return None if status is None or status.status == "DELETED" else status
 
 
@@ -139,7 +143,7 @@ def move(view: View, desk: Desk, body: PlanApplication) -> Commit:
     if counts["waiting"] or counts["moving"]:
         operation = (
             advance(view, "move", body=after)
-            if turn.has_more
+            if turn.has_more(after)
             else wait_until(view, view.now_s + view.terms.parts_check_s, body=after)
         )
         return Commit(operation=operation, writes=tuple(turn.writes), work=tuple(turn.work))
@@ -153,9 +157,34 @@ def move(view: View, desk: Desk, body: PlanApplication) -> Commit:
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instances of all moves that have not ended."""
-    moves = body_of(operation, PlanApplication).moves
-    return tuple(_bytes(each.instance) for each in moves if each.state in {"waiting", "moving"})
+    """Return the instances of the moves under way, and of the next ones."""
+    body = body_of(operation, PlanApplication)
+    moving = (move for move in body.moves if move.state == "moving")
+    return tuple(valid_uuid_bytes(move.instance) for move in (*moving, *_next_moves(body)))
+
+
+def _next_moves(body: PlanApplication) -> list[AppliedMove]:
+    """Return the first waiting moves that may begin now, each by itself; a plan can have many more."""
+    states, use = _states_of(body), _count_use(body.moves)
+    able = (move for move in body.moves if move.state == "waiting" and _can_begin(body, move, states=states, use=use))
+    return list(islice(able, body.at_once + _LOOK_AHEAD))
+
+
+def _can_begin(body: PlanApplication, move: AppliedMove, *, states: Mapping[int, str], use: _Use) -> bool:
+    """Return whether the moves that a move needs are done, and the limits allow another move."""
+    if any(states[number] != "done" for number in move.after):
+        return False
+    limit = {"": body.at_once, "host": body.per_host, "group": body.per_group}
+    return all(use.get(key, 0) < limit[key[0]] for key in _limits_of(move))
+
+
+def _states_of(body: PlanApplication) -> dict[int, str]:
+    return {move.number: move.state for move in body.moves}
+
+
+def _count_use(moves: Iterable[AppliedMove]) -> Counter[tuple[str, str]]:
+    """Count the moves under way, by limit."""
+    return Counter(key for move in moves if move.state == "moving" for key in _limits_of(move))
 
 
 _WORDS = {"failed": "failed", "skipped": "was skipped"}
@@ -166,12 +195,6 @@ def _limits_of(move: AppliedMove) -> Sequence[tuple[str, str]]:
     hosts = {name.lower() for name in (move.source, move.target) if name}
     group = [("group", move.group)] if move.group else []
     return [("", ""), *(("host", host) for host in sorted(hosts)), *group]
-
-
-def _bytes(uuid: str) -> bytes:
-    found = uuid_bytes(uuid)
-    assert found is not None, "stored uuids are valid"
-    return found
 
 
 TABLE = Table(

@@ -17,7 +17,7 @@ from roost.conductor.operation.step import Commit, Desk, View, advance, body_of,
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import BadRequest, Conflict, StoreBroken
-from roost.model.names import uuid_bytes
+from roost.model.names import valid_uuid_bytes
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import NEVER_S, OperationRow, Put
 from roost.model.writes import Write
@@ -65,7 +65,7 @@ def move(view: View, desk: Desk, body: Drain) -> Commit:
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     """Return the instances under way, and the next ones."""
     body = body_of(operation, Drain)
-    return tuple(map(_bytes, (*body.going, *body.instances[body.begun : body.begun + body.at_once])))
+    return tuple(map(valid_uuid_bytes, (*body.going, *body.instances[body.begun : body.begun + body.at_once])))
 
 
 def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], work: tuple[Put, ...]) -> Commit:
@@ -88,7 +88,7 @@ def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], w
 
 def _parts_of(view: View, uuid: str) -> list[OperationRow]:
     """Return the parts for an instance, in no particular order."""
-    return [part for part in view.parts if part.instance_uuid == _bytes(uuid)]
+    return [part for part in view.parts if part.instance_uuid == valid_uuid_bytes(uuid)]
 
 
 def _is_under_way(view: View, uuid: str) -> bool:
@@ -98,19 +98,19 @@ def _is_under_way(view: View, uuid: str) -> bool:
 
 def _is_on_host(view: View, body: Drain, uuid: str) -> bool:
     """Return whether an instance is still on the host."""
-    status = view.statuses.get(_bytes(uuid))
+    status = view.statuses.get(valid_uuid_bytes(uuid))
     return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
 
 
 def _needs_cold_move(view: View, uuid: str) -> bool:
     """Return whether to stop and move an instance, because its live migration failed."""
-    status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
+    status, kinds = view.statuses[valid_uuid_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
     return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
 
 def _stay_reason(view: View, uuid: str) -> str:
     """Return why an instance is still on the host after its move."""
-    status = view.statuses[_bytes(uuid)]
+    status = view.statuses[valid_uuid_bytes(uuid)]
     return status.fault or f"it stayed in status {status.status}, for an unknown reason"
 
 
@@ -122,7 +122,7 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
     """
     if not _is_on_host(view, body, uuid):
         return _Departure()
-    status = view.statuses[_bytes(uuid)]
+    status = view.statuses[valid_uuid_bytes(uuid)]
     if status.task == "deleting":
         return _Departure()  # The deletion takes the instance off the host.
     if status.task == "syncing":
@@ -139,13 +139,7 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
 
 
 def _record_stay(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
-    return story_line(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
-
-
-def _bytes(uuid: str) -> bytes:
-    found = uuid_bytes(uuid)
-    assert found is not None, "stored uuids are valid"
-    return found
+    return story_line(view, desk, "drain.stayed", instance_uuid=valid_uuid_bytes(uuid), problem=problem)
 
 
 TABLE = Table(

@@ -1,8 +1,9 @@
 /** The path of the page: which view it shows, and the state that a link shares. */
 import { signal } from "@preact/signals";
 import { h } from "preact";
+import { fact } from "./credentials.js";
 
-export const prefix = document.querySelector('meta[name="roost-prefix"]')?.getAttribute("content") ?? "/ui";
+export const prefix = fact("prefix") || "/ui";
 
 /** @typedef {{path: string, query: URLSearchParams}} Place */
 

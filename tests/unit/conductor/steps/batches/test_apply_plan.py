@@ -4,6 +4,7 @@ import pytest
 
 from roost.conductor.intake import accept_drain, accept_plan
 from roost.conductor.operation.step import body_of
+from roost.conductor.steps.batches import apply_plan
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import AppliedMove, PlanApplication
@@ -131,6 +132,20 @@ def test_limits_of_concurrent_moves_are_respected(app, limit, most):
     row, open_moves = finish(app, apply(app, *moves, **({} if limit is None else {limit: 1})))
     assert row.outcome == "done"
     assert max(map(len, open_moves)) == most
+
+
+def test_long_plan_ends_although_few_instances_are_looked_at_together():
+    room = {"VCPU": 40, "MEMORY_MB": 600}
+    with server(None, merge_fleets(host("h0", **room), host("h1", **room))) as app:
+        app.hands = movers(app, NAMES[:2])
+        names = [f"i{number}" for number in range(30)]
+        build(app, *names)
+        operation = apply(app, *(planned(number, name) for number, name in enumerate(names, start=1)), at_once=3)
+        assert len(apply_plan.subjects(app.reader.operation(operation.id))) == 3 + 16
+        row, open_moves = finish(app, operation)
+        assert row.outcome == "done"
+        assert {app.status(name).host for name in names} == {"h1"}
+        assert max(map(len, open_moves)) == 3
 
 
 def test_after_the_deadline_no_move_begins_and_open_ones_end(app):
