@@ -136,6 +136,8 @@ def _measure(server: RunningServer, seconds: float) -> None:
         print(f"first overview, right after the start: {time.perf_counter() - start_s:.1f} s")
         client.ask("POST", "/v1/instances", {"name": "web", "flavor": _FLAVOR})
         uuid = json.loads(client.ask("POST", "/v1/decisions", {"flavor": _FLAVOR}))["uuid"]
+        large = {**_FLAVOR, "name": "large", "memory_mb": 1_000_000}
+        refused = json.loads(client.ask("POST", "/v1/decisions", {"flavor": large}))["uuid"]
     decide_at_rate(server.port, 2.0)
     print(line("decisions alone", decide_at_rate(server.port, seconds)))
     for name, path in (
@@ -151,7 +153,7 @@ def _measure(server: RunningServer, seconds: float) -> None:
         print(line(f"decisions beside two readers of: {name}", decided))
         print(line(f"  {name}", times_s))
     place = ("--url", server.address, "--token", "admin")
-    for words in (("why", "web"), ("status",)):
+    for words in (("why", "web"), ("why", refused), ("status",)):
         print(line(f"roost {' '.join(words)} --url …", [_time_command(*words, *place) for _ in range(_COMMANDS)]))
     pid = server.process.pid
     print(

@@ -1,104 +1,31 @@
 """After a crash at any commit of a drain, the next server continues: no instance is lost or doubled."""
 
-import time
-
 import pytest
 
 from roost.conductor.intake import accept_drain
-from roost.model.names import uuid_bytes
-from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
-from tests.contract.stores import PostgresWorld
-from tests.support.conductors.move_servers import advance_clock, movers, nodes_by_consumer, run_agents_until_idle
-from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import FixedClock, hosts
+from tests.contract.batch_runs import BatchRun
+from tests.contract.commit_failures import stride
 
 pytestmark = pytest.mark.long
 
-COMMITS_MAX = 80
-# Seconds until parts are checked again, and the number of idle rounds after which a run ends: the database is gone.
-LOOK_S, IDLE_MAX = 0.1, 5
-NAMES = ("one", "two", "three")
 
-
-class DrainRun:
-    """Successive servers on one database, and the agents that connect to each."""
-
-    def __init__(self, world):
-        self.world, self.clock, self.hands = world, FixedClock(), {}
-
-    def open_server(self):
-        """Return a server on the database with all agents connected."""
-        return open_server(self.world, self.hands.values(), clock=self.clock, look_s=LOOK_S)
-
-    def work(self, server, key, source):
-        """Drain a host until the operation ends or nothing happens."""
-        drain = server.run(
-            lambda current: accept_drain.drain(
-                current,
-                server.reader,
-                source,
-                at_once=2,
-                is_disabling=False,
-                now_s=self.clock.now_s(),
-                operation_uuid=uuid_bytes(uuid_named(key)),
-            )
+def accept(server, uuid, source, _target):
+    return server.run(
+        lambda current: accept_drain.drain(
+            current,
+            server.reader,
+            source,
+            at_once=2,
+            is_disabling=False,
+            now_s=server.clock.now_s(),
+            operation_uuid=uuid,
         )
-        idle = 0
-        while idle < IDLE_MAX and not server.reader.operation(drain.id).outcome:
-            done = server.turn() + sum(each.work() for each in self.hands.values())
-            idle = 0 if done else idle + 1
-            if not done:
-                advance_clock(server, self.hands, 1.0)
-            if not done and isinstance(self.world, PostgresWorld):
-                time.sleep(LOOK_S)  # This database has a clock of its own.
-
-    def run_with_commit_failure(self, key, source, *, at, is_made):
-        """Drain with a failure at one commit, then check; return whether that commit was reached."""
-        has_failed = run_with_commit_failure(
-            self.world,
-            self.hands.values(),
-            lambda server: self.work(server, key, source),
-            at=at,
-            is_made=is_made,
-            clock=self.clock,
-            look_s=LOOK_S,
-        )
-        with self.open_server() as server:
-            self.check(server, source)
-        return has_failed
-
-    def check(self, server, source):
-        """Assert that all instances run once on another host, with their old status."""
-        assert server.open_operations() == []
-        for name, status in zip(NAMES, ("ACTIVE", "ACTIVE", "SHUTOFF"), strict=True):
-            row = server.status(name)
-            assert (row.status, row.task, row.operation_id) == (status, "", 0), row
-            assert row.host != source
-            assert server.held(name)[0] == row.host
-            guest_hosts = [each.host for each in self.hands.values() if uuid_named(name) in each.guests]
-            assert guest_hosts == [row.host]
-        assert (server.used()["VCPU"], len(nodes_by_consumer(server))) == (3, 3)
-        assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
+    )
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 def test_drain_survives_a_crash_at_every_commit(world, is_made):
-    drain_run = DrainRun(world)
-    with drain_run.open_server() as server:
-        server.run(lambda _current: server.roost.install(hosts(2, VCPU=9, MEMORY_MB=99)))
-        drain_run.hands = movers(server, ("h0", "h1"))
-        for name in NAMES:
-            server.build(name, key=name, force_hosts=("h0",))
-        run_agents_until_idle(server, drain_run.hands)
-        server.power("three", "stop")
-        run_agents_until_idle(server, drain_run.hands)
-    failures = 0
-    source, target = "h0", "h1"
-    for at in range(1, COMMITS_MAX, stride(world)):
-        has_failed = drain_run.run_with_commit_failure(f"drain {at}", source, at=at, is_made=is_made)
-        failures += has_failed
-        source, target = target, source
-        if not has_failed:
-            break
-    check_audit(world)
+    run = BatchRun(world, accept)
+    run.prepare()
+    failures = run.fail_at_each_commit(is_made=is_made)
     assert failures * stride(world) >= 15, failures
