@@ -136,7 +136,7 @@ def _measure(server: RunningServer, seconds: float) -> None:
         print(f"first overview, right after the start: {time.perf_counter() - start_s:.1f} s")
         client.ask("POST", "/v1/instances", {"name": "web", "flavor": _FLAVOR})
         uuid = json.loads(client.ask("POST", "/v1/decisions", {"flavor": _FLAVOR}))["uuid"]
-        large = {**_FLAVOR, "name": "large", "memory_mb": 1_000_000}
+        large = {**_FLAVOR, "name": "large", "memory_mb": 10_000_000}
         refused = json.loads(client.ask("POST", "/v1/decisions", {"flavor": large}))["uuid"]
     decide_at_rate(server.port, 2.0)
     print(line("decisions alone", decide_at_rate(server.port, seconds)))
