@@ -23,3 +23,12 @@ def test_a_restart_changes_no_result(policy, has_departures):
     usual = run_policy(workload, policy, 5, conditions=Conditions(has_departures=has_departures))
     assert run_policy(workload, policy, 5, conditions=conditions) == usual
     assert usual.refused > 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_requests_before_a_restart_still_count_in_the_next_document(seed):
+    workload = mixed(seed, sizes=[180, 330, 460, 620, 810], nodes=60, pods=480)
+    later = mixed(seed + 100, sizes=[110, 540, 890], nodes=60, pods=480)
+    usual = run_policy(workload, "gpu_value", 5, conditions=Conditions(later=later))
+    again = run_policy(workload, "gpu_value", 5, conditions=Conditions(later=later, has_restart=True))
+    assert again == usual
