@@ -5,7 +5,7 @@ import pytest
 from roost.errors import RoostError
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.scheduler.plans.make_room import make_room
+from roost.scheduler.plans.make_room import make_room, may_make_room
 from tests.reference.movable_fleets import carry_out, filled_fleet, random_request, residents_of
 from tests.reference.room_plans import fewest_moves, is_granted
 from tests.support.fleets.worlds import digest
@@ -38,11 +38,13 @@ def compare(seeds, *, moves_max):
             assert decision.is_granted, decision.reason
             assert decision.picks[0].host == plan.host
             assert 1 <= plan.at_least <= len(plan.moves) <= moves_max
+        may_fit = may_make_room(roost.scheduler, request, state=roost.state)
         exact = fewest_moves(roost, request, instances, moves_max=moves_max)
         if exact is None:
             assert not plan.host, "the exact search finds each plan"
             assert plan.problem
             continue
+        assert may_fit, "a look without a copy denies no plan"
         assert plan.at_least <= exact, "the bound is proved"
         cases += 1
         equal += len(plan.moves) == exact

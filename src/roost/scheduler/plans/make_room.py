@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from roost.engine.columns.state import State
 from roost.errors import BadRequest
 from roost.model.evidence.move_plans import MOVES_LIMIT, MOVES_MAX, RoomPlan
 from roost.model.request import Request
@@ -22,6 +23,7 @@ from roost.scheduler.plans.board import Board, Fork, Residents, SearchEnded, Ste
 from roost.scheduler.plans.rehearsal import describe_moves, rehearse, room_reason
 from roost.scheduler.plans.room_bounds import find_candidates, least_departures, missing_amounts
 from roost.scheduler.plans.room_search import RoomSearch
+from roost.scheduler.select import Scheduler
 
 STEPS_MAX = 20_000  # default upper bound on the steps of a search
 _HOSTS_MAX = 128  # candidates whose instances are read
@@ -67,6 +69,21 @@ def make_room(
     if not 1 <= moves_max <= MOVES_LIMIT:
         raise BadRequest(f"the number of moves must be 1..{MOVES_LIMIT}, got {moves_max}")
     return _RoomPlanner(fork, _replace(request, instance_uuids=()), residents, steps=steps_max).plan(moves_max)
+
+
+def may_make_room(scheduler: Scheduler, request: Request, *, state: State) -> bool:
+    """Return whether a plan is possible at all, without a copy of the fleet: False is sure, True is not.
+
+    Args:
+        scheduler: of the present fleet.
+        request: as for ``make_room``.
+        state: the columns of the scheduler.
+
+    Raises:
+        BadRequest, NotFound: as ``make_room``.
+    """
+    shape = scheduler.compile_shape(_replace(request, instance_uuids=()))
+    return bool(shape.rank(1).rows or find_candidates(shape, state))
 
 
 class _RoomPlanner:

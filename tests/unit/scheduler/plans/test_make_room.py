@@ -5,7 +5,7 @@ import pytest
 from roost.errors import BadRequest
 from roost.model.evidence.move_plans import MOVES_LIMIT
 from roost.model.request import Move
-from roost.scheduler.plans.make_room import make_room
+from roost.scheduler.plans.make_room import make_room, may_make_room
 from tests.support.fleets.movable_instances import MovableInstances, request
 from tests.support.fleets.worlds import digest
 
@@ -17,8 +17,13 @@ class Fleet(MovableInstances):
         """Return the plan, and check that the columns are unchanged."""
         before = digest(self.roost.state)
         plan = make_room(self.roost.fork, wish, self.residents, **more)
+        assert self.may_make_room(wish) or not plan.host
         assert digest(self.roost.state) == before
         return plan
+
+    def may_make_room(self, wish):
+        """Return what a look at the columns without a copy says."""
+        return may_make_room(self.roost.scheduler, wish, state=self.roost.state)
 
 
 def chain():
@@ -58,6 +63,15 @@ def test_instances_that_cannot_move_stay():
     fleet.add("y", "b", 1, how=None)
     problem = fleet.plan(request(4)).problem
     assert problem == "the nearest host, b, would not take the request even without moves: none can move"
+
+
+def test_a_look_without_a_copy_tells_possible_from_impossible_requests():
+    fleet = chain()
+    before = digest(fleet.roost.state)
+    assert fleet.may_make_room(request(1))  # It fits.
+    assert fleet.may_make_room(request(4))  # It fits after departures.
+    assert not fleet.may_make_room(request(5))  # No host is that large.
+    assert digest(fleet.roost.state) == before
 
 
 def test_end_of_the_steps_is_reported():

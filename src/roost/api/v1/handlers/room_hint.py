@@ -8,7 +8,7 @@ from roost.api.v1.schemas.decisions import RoomHint
 from roost.conductor.intake.movable_instances import movable_instances
 from roost.errors import BadRequest, NotFound, OverBudget
 from roost.model.evidence.explain import Why
-from roost.scheduler.plans.make_room import make_room
+from roost.scheduler.plans.make_room import make_room, may_make_room
 
 _POLICY = "roost:plans:make-room"
 _MOVES_MAX = 3
@@ -33,6 +33,9 @@ def find_room(call: Call, why: Why) -> RoomHint | None:
     )
     new = msgspec.structs.replace(request, instance_uuids=())
     try:
+        # The copy of a large fleet takes longer than the rest of the answer.
+        if not may_make_room(call.product.scheduler, new, state=call.current.state):
+            return None
         plan = make_room(call.product.fork, new, residents, moves_max=_MOVES_MAX, steps_max=_STEPS_MAX)
     except (BadRequest, NotFound, OverBudget):
         return None
