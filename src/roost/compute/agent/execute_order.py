@@ -79,7 +79,7 @@ class OrderExecutor:
             raise
         except DRIVER_ERRORS as error:
             if isinstance(task, Work):
-                return self._fail(task.order, error)
+                return self._fail(task.order, error, is_resumed=task.is_resumed)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
             return self._make_answer("aborted", f"{type(error).__name__}: {first_line(error)}")
         return self._make_answer("ok")
@@ -165,13 +165,17 @@ class OrderExecutor:
                 raise
             return None  # The order has succeeded; its answer can do without a report.
 
-    def _fail(self, order: Order, error: BaseException) -> OrderAnswer:
-        """Undo a failed order, and return its error as an answer."""
+    def _fail(self, order: Order, error: BaseException, *, is_resumed: bool) -> OrderAnswer:
+        """Undo a failed order, and return its error as an answer.
+
+        Args:
+            is_resumed: whether an earlier process began it, and may have left a guest.
+        """
         is_expected, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
         if not is_expected:
             log.fault(f"order {order.id} on host {self._host}", error)
         try:
-            self._undo(order, may_remain=not is_expected)
+            self._undo(order, may_remain=is_resumed or not is_expected)
         except JournalLost:
             raise
         except DRIVER_ERRORS as other:

@@ -34,8 +34,8 @@ from roost.model.work.orders import (
     RegistrationAnswer,
 )
 
-_RETRY_S, _RETRY_MAX_S = 0.5, 15.0  # first and longest pause between requests to the server, s
-_UNDO_RETRY_S = 5.0  # seconds between two attempts to undo
+_RETRY_S, _RETRY_MAX_S, _UNDO_RETRY_S = 0.5, 15.0, 5.0  # first, longest pause between requests; between undos, s
+_REGISTRATIONS_WHILE_UP = 4  # at least this often before the server counts a silent agent as down
 
 
 class Agent:
@@ -490,11 +490,11 @@ class Agent:
             del self._lanes[name]
 
     def _register_later(self, now_s: float, *, is_at_once: bool = False) -> None:
-        """Register again, after a pause that grows each time."""
+        """Register again, after a pause that grows each time; the server must not count the agent as down meanwhile."""
         self._phase = "away"
-        self._retry_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
-        if not is_at_once:
-            self._pause_s = min(self._pause_s * 2, _RETRY_MAX_S)
+        pause_s = 0.0 if is_at_once else min(self._pause_s, self.down_after_s / _REGISTRATIONS_WHILE_UP)
+        self._retry_at_s = now_s + pause_s * self._spread
+        self._pause_s = self._pause_s if is_at_once else min(self._pause_s * 2, _RETRY_MAX_S)
 
     def _fail(self, problem: str, found: GuestReport | None = None) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome="failed", problem=problem, found=found)

@@ -79,7 +79,11 @@ def test_claims_of_a_lost_guest_are_released_unless_an_order_is_open():
     assert two.due(0.0) == [Clean(uuid_named("gone"), "destroy")]
 
 
-def test_registration_is_retried_with_growing_pauses():
+@pytest.mark.parametrize(
+    ("down_after_s", "expected"),
+    [(60.0, [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]), (8.0, [0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0])],
+)
+def test_registration_is_retried_with_growing_pauses_while_the_agent_counts_as_up(down_after_s, expected):
     one = agent()
     register_agent(one, is_ready=False)
     pauses, now_s = [], 0.0
@@ -91,8 +95,8 @@ def test_registration_is_retried_with_growing_pauses():
         assert tasks == [Scan()]
         one.on_scan([], [])
         one.due(now_s)
-        one.on_registered(RegistrationAnswer(fence=1, is_ready=False, down_after_s=60.0), now_s)
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
+        one.on_registered(RegistrationAnswer(fence=1, is_ready=False, down_after_s=down_after_s), now_s)
+    assert pauses == expected
 
 
 def test_paused_guest_is_resumed_when_the_server_keeps_it():

@@ -1,9 +1,10 @@
-"""Rebuilds of guests that their host has lost."""
+"""Rebuilds of guests that their host has lost, and orders about guests that cannot be read."""
 
 import pytest
 
 from roost.compute.agent.tasks import Undo, Work
 from roost.compute.drivers.fake.script import Fault, Script
+from roost.errors import BuildAborted
 from roost.model.work.orders import Destroy, Rebuild, Spawn
 from tests.support.agents.driver_doubles import fake_driver
 from tests.support.agents.order_execution import CARD, GUEST, Host
@@ -39,3 +40,20 @@ def test_failed_rebuild_of_a_lost_guest_leaves_and_claims_nothing(kind, outcome,
     assert (host.driver.guests(), host.free, host.journal.holdings(GUEST)) == ([], 2, [])
     assert host.do(Rebuild(spec(**CARD)), turn=2).outcome == "ok"
     capsys.readouterr()
+
+
+def test_unreadable_guest_of_a_build_before_restart_keeps_its_claim(monkeypatch):
+    host = Host()
+    build = order(Spawn(spec(**CARD)))
+    host.executor.carry_out(Work(build))
+    held = host.free
+
+    def fail(_uuid):
+        raise BuildAborted("no connection")
+
+    monkeypatch.setattr(host.driver, "inspect", fail)
+    assert host.executor.carry_out(Work(build, is_resumed=True)).outcome == "aborted"
+    assert host.free == held
+    monkeypatch.undo()
+    host.executor.carry_out(Undo(build))
+    assert host.free == held + 1
