@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -88,13 +89,15 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
         if not may_replace and not writer.is_empty():
             raise BadRequest("the database is not empty: nothing was changed; use --replace to replace its content")
         writer.clear()
-        done = 0
+        done, now_s = 0, time.time()
+        renew = partial(_renew_operations, delay_s=header.age_s(now_s))
         for number, rows in read_blocks(path):
             table = tables[header.tables[number].name]
-            writer.write(table, _RESTORED.get(table.name, _same)(rows))
+            change = renew if table.name == OPERATION.name else _RESTORED.get(table.name, _same)
+            writer.write(table, change(rows))
             done += len(rows)
             progress(done, header.rows)
-        writer.write(LEASE, [msgspec.structs.astuple(restore_lease(time.time()))])
+        writer.write(LEASE, [msgspec.structs.astuple(restore_lease(now_s))])
         writer.finish(header.position)
     return header
 
@@ -109,19 +112,35 @@ def forget_registration(agent: AgentRow) -> AgentRow:
     return msgspec.structs.replace(agent, run=NO_RUN, state="arriving", fence=agent.fence + 1)
 
 
-def renew_operation(operation: OperationRow, *, uuid: bytes) -> OperationRow:
-    """Return an operation of a restored database, with a new uuid if it is open.
+def renew_operation(operation: OperationRow, *, uuid: bytes, delay_s: float) -> OperationRow:
+    """Return an operation of a restored database; if it is open, with a new uuid and a later time limit.
 
     It goes on, but the hosts do not take its further orders for those that they carried out after the backup. Guests
-    with its former uuid as their mark count as unknown.
+    with its former uuid as their mark count as unknown. A build does not go on to another host, since its guest may
+    have run on the first one since the backup.
+
+    Args:
+        uuid: the new one.
+        delay_s: seconds since the backup.
     """
-    return operation if operation.outcome else msgspec.structs.replace(operation, uuid=uuid)
+    if operation.outcome:
+        return operation
+    try:
+        body = msgspec.msgpack.decode(operation.body, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return msgspec.structs.replace(operation, uuid=uuid)  # The conductor logs an operation that it cannot read.
+    if limit_at_s := body.get("limit_at_s"):
+        body["limit_at_s"] = limit_at_s + delay_s
+    if operation.kind == "spawn":
+        body["picks"] = body["picks"][:1]
+    return msgspec.structs.replace(operation, uuid=uuid, body=msgspec.msgpack.encode(body))
 
 
-def _renew_operations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return operations; the open ones have a new uuid."""
+def _renew_operations(rows: list[tuple[Any, ...]], *, delay_s: float) -> list[tuple[Any, ...]]:
+    """Return operations; the open ones have a new uuid and a later time limit."""
     operations = (OperationRow(**dict(zip(OPERATION.columns, row, strict=True))) for row in rows)
-    return [msgspec.structs.astuple(renew_operation(each, uuid=uuid4().bytes)) for each in operations]
+    renewed = (renew_operation(each, uuid=uuid4().bytes, delay_s=delay_s) for each in operations)
+    return [msgspec.structs.astuple(each) for each in renewed]
 
 
 def _forget_registrations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -145,12 +164,7 @@ def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
 
 
-# By table: the function that changes its rows on their way into the restored database.
+# By table: the function that changes its rows on their way into the restored database. Operations have one, too.
 _RESTORED: Mapping[str, Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]] = MappingProxyType(
-    {
-        DECISION.name: _drop_positions,
-        AGENT.name: _forget_registrations,
-        OPERATION.name: _renew_operations,
-        LEASE.name: _drop_restore,
-    }
+    {DECISION.name: _drop_positions, AGENT.name: _forget_registrations, LEASE.name: _drop_restore}
 )

@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,6 +53,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     def rows(self) -> int:
         """Number of rows in all tables."""
         return sum(table.rows for table in self.tables)
+
+    def age_s(self, now_s: float) -> float:
+        """Return the seconds since the backup, >= 0."""
+        return max(0.0, now_s - datetime.fromisoformat(self.made_at).timestamp())
 
 
 def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progress: Progress) -> int:

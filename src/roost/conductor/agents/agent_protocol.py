@@ -67,9 +67,8 @@ def register(
     statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
     migrations = _moves_of(reader, name, statuses.values())
     row = _row_of(registration, before, run=run, host=host, now_s=now_s)
-    fates, strangers = reconcile_guests(
-        reader, row, registration.guests, uuids=uuids, statuses=statuses, migrations=migrations
-    )
+    found = reconcile_guests(reader, row, registration.guests, uuids=uuids, statuses=statuses, migrations=migrations)
+    fates = found.fates
     row = msgspec.structs.replace(row, state="ready" if fates.is_clean else "arriving")
     releases, ends = end_moves(
         current.state,
@@ -92,7 +91,7 @@ def register(
     if before is not None and _is_as_before(row, before) and not (releases or ends or differing):
         return answer
     work = [*map(require_unchanged, statuses.values()), Put(row, None if before is None else before.version)]
-    work += plan_clean(current, reader, row, fates=fates, strangers=strangers, before=before, now_s=now_s)
+    work += plan_clean(current, reader, row, reconciled=found, before=before, now_s=now_s)
     work += [*ends, *new_syncs(current, differing, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
     writes = (*releases, *(write_report_time(current.state, name, reported_at_s=None) if fates.is_clean else ()))

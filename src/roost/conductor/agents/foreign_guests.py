@@ -4,18 +4,27 @@ A guest is marked with the operation that brought it to its host. A *stranger* h
 know: the database was restored from an older backup, or the record of the operation was pruned.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.operation.reconcile import GuestFates, reconcile
+from roost.conductor.operation.reconcile import GuestFates, HomeAnswers, reconcile
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.conductor.operation.step import body_of, withdraw_orders
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_bytes, uuid_text, valid_uuid_bytes
 from roost.model.work.guest import COMPLETE_STATES, GuestReport
 from roost.model.work.operation import HostCleanup
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, Put, StatusRow
 from roost.ports import Commits, WorkReader
+
+
+class Reconciliation(NamedTuple):
+    """The decision about the guests in a registration."""
+
+    fates: GuestFates
+    strangers: tuple[bytes, ...]  # uuids of their instances
+    incomplete: tuple[bytes, ...]  # the strangers with an incomplete guest
 
 
 def reconcile_guests(
@@ -26,8 +35,8 @@ def reconcile_guests(
     uuids: Sequence[bytes],
     statuses: Mapping[bytes, StatusRow],
     migrations: Sequence[MigrationRow],
-) -> tuple[GuestFates, list[bytes]]:
-    """Return the fates of the guests in a registration, and the strangers among them.
+) -> Reconciliation:
+    """Decide about the guests in a registration.
 
     Args:
         agent: as it registers.
@@ -42,46 +51,45 @@ def reconcile_guests(
         statuses=statuses,
         migrations=migrations,
         strangers=strangers,
-        replaced=find_replacements(reader.operation_by_uuid(agent.run), fence=agent.fence),
+        answers=find_answers(reader.operation_by_uuid(agent.run), fence=agent.fence),
     )
-    return fates, strangers
+    complete = {uuid_bytes(guest.uuid) for guest in guests if guest.state in COMPLETE_STATES}
+    return Reconciliation(fates, tuple(strangers), tuple(uuid for uuid in strangers if uuid not in complete))
 
 
 def find_strangers(
     reader: WorkReader, host: str, guests: Iterable[GuestReport], *, statuses: Mapping[bytes, StatusRow]
 ) -> list[bytes]:
-    """Return the strangers among the complete guests of known instances on other hosts.
+    """Return the strangers among the guests of known instances on other hosts.
+
+    An incomplete guest counts too: a live migration may have completed it since the host looked at its guests.
 
     Args:
         host: the service in lower case.
         guests: as the host reports them.
         statuses: of their instances.
     """
-    complete = {uuid_bytes(guest.uuid): guest for guest in guests if guest.state in COMPLETE_STATES}
-    foreign = {
-        uuid: uuid_bytes(complete[uuid].operation)
-        for uuid, status in statuses.items()
-        if uuid in complete and status.host.lower() != host
-    }
+    marks = {uuid_bytes(guest.uuid): uuid_bytes(guest.operation) for guest in guests}
+    foreign = {uuid: marks[uuid] for uuid, status in statuses.items() if uuid in marks and status.host.lower() != host}
     return [uuid for uuid, mark in foreign.items() if mark is None or reader.operation_by_uuid(mark) is None]
 
 
-def find_replacements(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, int]:
-    """Return the strangers with a guest at their home, according to the operation ``clean`` of a registration.
+def find_answers(cleanup: OperationRow | None, *, fence: int) -> HomeAnswers:
+    """Return the answers of the homes of strangers, according to the operation ``clean`` of a registration.
 
     Args:
         fence: of the registration; the results of an earlier one no longer count.
-
-    Returns:
-        The version of the status at the answer, by instance.
     """
     body = None if cleanup is None or cleanup.kind != "clean" else body_of(cleanup, HostCleanup)
-    return {} if body is None or body.fence != fence else replacements_of(body)
+    return HomeAnswers() if body is None or body.fence != fence else answers_of(body)
 
 
-def replacements_of(body: HostCleanup) -> dict[bytes, int]:
-    """Return the strangers with a guest at their home, as the body of an operation has them."""
-    return {uuid: version for text, version in body.replaced.items() if (uuid := uuid_bytes(text)) is not None}
+def answers_of(body: HostCleanup) -> HomeAnswers:
+    """Return the answers of the homes of strangers, as the body of an operation has them."""
+    return HomeAnswers(
+        replaced={valid_uuid_bytes(text): version for text, version in body.replaced.items()},
+        kept=frozenset(map(valid_uuid_bytes, body.kept)),
+    )
 
 
 def plan_clean(
@@ -89,8 +97,7 @@ def plan_clean(
     reader: WorkReader,
     agent: AgentRow,
     *,
-    fates: GuestFates,
-    strangers: Collection[bytes],
+    reconciled: Reconciliation,
     before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:
@@ -99,11 +106,10 @@ def plan_clean(
     The orders of the earlier one are withdrawn, because a guest to be destroyed may belong to the host by now.
 
     Args:
-        fates: of the guests.
-        strangers: among the guests.
+        reconciled: the decision about its guests.
         before: the agent before this registration; None: there was none.
     """
-    operation = reader.operation_by_uuid(agent.run)
+    operation, fates = reader.operation_by_uuid(agent.run), reconciled.fates
     old = operation if before is None or before.run == agent.run else reader.operation_by_uuid(before.run)
     work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not operation else []
     if fates.is_clean:
@@ -114,7 +120,7 @@ def plan_clean(
         kind="clean",
         step="query" if fates.query else "clean",
         due_at_s=now_s,
-        body=msgspec.msgpack.encode(_body_of_clean(reader, agent, operation, fates=fates, strangers=strangers)),
+        body=msgspec.msgpack.encode(_body_of_clean(reader, agent, operation, reconciled=reconciled)),
         created_at_s=now_s,
         changed_at_s=now_s,
         version=1 if operation is None else operation.version + 1,
@@ -127,10 +133,10 @@ def _body_of_clean(
     agent: AgentRow,
     operation: OperationRow | None,
     *,
-    fates: GuestFates,
-    strangers: Collection[bytes],
+    reconciled: Reconciliation,
 ) -> HostCleanup:
     """Return the body of the operation; after a repeated registration, it keeps the answers and the deadline."""
+    fates = reconciled.fates
     numbers = [] if operation is None else [order.number for order in reader.orders_of(operation.id)]
     known = None if operation is None else body_of(operation, HostCleanup)
     before = known if known is not None and known.fence == agent.fence else None
@@ -138,8 +144,10 @@ def _body_of_clean(
         host=agent.host,
         fence=agent.fence,
         guests=tuple(map(uuid_text, fates.hold + fates.destroy + fates.query)),
-        strangers=tuple(map(uuid_text, strangers)),
+        strangers=tuple(map(uuid_text, reconciled.strangers)),
         replaced={} if before is None else before.replaced,
+        incomplete=tuple(map(uuid_text, reconciled.incomplete)),
+        kept=() if before is None else before.kept,
         limit_at_s=0.0 if before is None or not fates.query else before.limit_at_s,
         after=max(numbers, default=0),
     )

@@ -1,7 +1,6 @@
 """Reconcile a returning host: the guests to keep, and the moves to end once it has destroyed the other guests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from roost.conductor.operation.row_changes import next_version, replace_row
@@ -22,6 +21,16 @@ _IN_TRANSIT = frozenset({"moving", "reverting"})
 _FINAL_KINDS = frozenset({"live", "evacuate"})
 # Moves per query.
 _PAGE = 500
+
+
+class HomeAnswers(NamedTuple):
+    """What the homes of strangers have answered to queries; both are by uuid of the instance."""
+
+    replaced: Mapping[bytes, int] = {}  # strangers with a guest at their home, each with the version of its status then
+    kept: Collection[bytes] = ()  # incomplete strangers that stay, without a guest at their home
+
+
+_NO_ANSWERS = HomeAnswers()
 
 
 class GuestFates(NamedTuple):
@@ -45,7 +54,7 @@ def reconcile(
     statuses: Mapping[bytes, StatusRow],
     migrations: Sequence[MigrationRow],
     strangers: Collection[bytes] = (),
-    replaced: Mapping[bytes, int] = MappingProxyType({}),
+    answers: HomeAnswers = _NO_ANSWERS,
 ) -> GuestFates:
     """Decide the fate of the guests of a host.
 
@@ -59,7 +68,7 @@ def reconcile(
         statuses: of the known instances.
         migrations: of the known instances, at least the open migrations.
         strangers: the guests marked with an unknown operation.
-        replaced: the strangers with a guest at their home, each with the version of its status then.
+        answers: of the homes of strangers.
     """
     fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": [], "query": []}
     for uuid in guests:
@@ -67,20 +76,17 @@ def reconcile(
         status = statuses.get(uuid)
         fate = _fate(host, status, moves)
         if fate == "destroy" and status is not None and uuid in strangers:
-            fate = _fate_of_stranger(host, status, replaced_at=replaced.get(uuid, 0))
+            fate = _fate_of_stranger(host, status, answers=answers)
         fates[fate].append(uuid)
     return GuestFates(*map(tuple, fates.values()))
 
 
-def _fate_of_stranger(host: str, status: StatusRow, *, replaced_at: int) -> str:
-    """Return the fate of a guest from elsewhere that the database does not know.
-
-    Args:
-        replaced_at: version of the status at which its home had a guest; 0: none.
-    """
-    if status.status == "DELETED" or replaced_at == status.version:
+def _fate_of_stranger(host: str, status: StatusRow, *, answers: HomeAnswers) -> str:
+    """Return the fate of a guest from elsewhere that the database does not know."""
+    if status.status == "DELETED" or answers.replaced.get(status.uuid) == status.version:
         return "destroy"
-    return "keep" if holder_of(status.fault).lower() == host else "query"
+    is_kept = holder_of(status.fault).lower() == host or status.uuid in answers.kept
+    return "keep" if is_kept else "query"
 
 
 def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from roost.conductor.agents.foreign_guests import replacements_of
+from roost.conductor.agents.foreign_guests import answers_of
 from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
 from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, reconcile
@@ -47,12 +47,14 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
     """Query the homes of unknown guests; the host keeps a guest if its home has none, or does not answer.
 
-    The instance of such a guest gets a fault. An instance that another operation holds is queried after it.
+    The instance of such a guest gets a fault if the guest is complete. An instance that another operation holds is
+    queried after it.
     """
     agent = view.agent(body.host)
     assert agent is not None, "the watch requires it"
     limit_at_s = body.limit_at_s or view.now_s + view.terms.act_timeout_s
-    replaced, work, orders, is_waiting = dict(body.replaced), list[Put](), list[Put](), False
+    replaced, kept = dict(body.replaced), list(body.kept)
+    work, orders, is_waiting = list[Put](), list[Put](), False
     for uuid in _reconcile(view, body).query:
         status, order = view.statuses[uuid], _last_query(view, uuid)
         found = _find_guest(order)
@@ -60,15 +62,17 @@ def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
             is_waiting = True
         elif found is True:
             replaced[uuid_text(uuid)] = status.version
-        elif found is False or view.now_s >= limit_at_s or not status.host:
-            held = next_version(status, fault=fault_of_holder(agent.name), changed_at_s=view.now_s)
-            work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
-        else:
+        elif found is None and status.host and view.now_s < limit_at_s:
             is_waiting = True
             if not view.is_away(status.host) and (order is None or not is_open(order)):
                 order = _new_order(view, desk, status, host=status.host, action="inspect", ahead=len(orders))
                 orders.append(Put(order))
-    after = msgspec.structs.replace(body, replaced=replaced, limit_at_s=limit_at_s)
+        elif uuid_text(uuid) in body.incomplete:
+            kept.append(uuid_text(uuid))
+        else:
+            held = next_version(status, fault=fault_of_holder(agent.name), changed_at_s=view.now_s)
+            work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
+    after = msgspec.structs.replace(body, replaced=replaced, kept=tuple(kept), limit_at_s=limit_at_s)
     pause_s = min(PAUSE_S, limit_at_s - view.now_s) if view.now_s < limit_at_s else PAUSE_S
     operation = wait_until(view, view.now_s + pause_s, body=after) if is_waiting else advance(view, "query", body=after)
     return Commit(operation=operation, work=(*work, *orders))
@@ -120,7 +124,7 @@ def _reconcile(view: View, body: HostCleanup) -> GuestFates:
         statuses=view.statuses,
         migrations=view.migrations,
         strangers=frozenset(filter(None, map(uuid_bytes, body.strangers))),
-        replaced=replacements_of(body),
+        answers=answers_of(body),
     )
 
 

@@ -221,6 +221,8 @@ class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     strangers: tuple[str, ...] = ()
     # Strangers whose home has a guest, each with the version of the status for which this is true.
     replaced: dict[str, int] = {}
+    incomplete: tuple[str, ...] = ()  # strangers with an incomplete guest
+    kept: tuple[str, ...] = ()  # those of them that stay, since their home has no guest or does not answer
     limit_at_s: float = 0.0  # deadline of the homes of the other strangers
     after: int = 0  # highest order number at the registration; closed orders up to it do not count
     again_at_s: float = 0.0  # time to repeat the failed orders; 0: none

@@ -25,7 +25,7 @@ def parse_seeds(text: str) -> range:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run seeds and print their totals and failures."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
-    parser.add_argument("--seeds", type=parse_seeds, default="0-3299", help="a seed, or a range: 0-3299")
+    parser.add_argument("--seeds", type=parse_seeds, default="0-3499", help="a seed, or a range: 0-3499")
     parser.add_argument("--kinds", default="", help="kinds of operations to request, separated by commas; empty: all")
     parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
     options = parser.parse_args(arguments)

@@ -12,7 +12,7 @@ from roost.model.names import uuid_text
 from roost.model.work.guest import holder_of
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
-from roost.simulator.cluster.invariants import knows_operation
+from roost.simulator.cluster.invariants import is_astray, knows_operation
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 
@@ -23,6 +23,7 @@ HOST_LOST = "the guests of a lost host are not checked"
 GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
 GUEST_HELD = "another host holds the only guest of an instance, and its fault says so"
 GUEST_RESTORED = "a restored backup has an instance whose guest was removed since"
+MOVE_REVERTED = "a restored backup has a move that was reverted since"
 GUEST_UNKNOWN = "a host has the guest of an instance from after the backup"
 MOVE_WITHOUT_GUEST = "a live migration of a restored backup finds no guest"
 REMAINS = "a host keeps room for a move that was under way when a backup was restored"
@@ -81,7 +82,10 @@ def may_be_astray(world: World, machine: Machine, status: StatusRow | None) -> b
     """Return whether a host may have a guest because the database was restored from a backup."""
     if status is None:
         return world.restored.count > 0 and world.excuse(GUEST_UNKNOWN)
-    return holder_of(status.fault) == machine.host and world.excuse(GUEST_HELD)
+    holder = holder_of(status.fault)
+    # If several hosts hold a guest, the fault names the one that registered last.
+    is_held = holder == machine.host or (holder and is_astray(world, uuid_text(status.uuid), machine))
+    return bool(is_held) and world.excuse(GUEST_HELD)
 
 
 def may_keep_remains(world: World, operation: str) -> bool:
@@ -89,8 +93,14 @@ def may_keep_remains(world: World, operation: str) -> bool:
     return world.restored.count > 0 and not knows_operation(world, operation) and world.excuse(REMAINS)
 
 
-def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
-    """Return whether a host may keep the guest of a moved instance: the move is not confirmed yet."""
+def may_keep_guest(world: World, status: StatusRow, machine: Machine, *, is_running: bool = False) -> bool:
+    """Return whether a host may keep the guest of a moved instance: the move is not confirmed yet.
+
+    Args:
+        is_running: whether the guest runs, which it may only since the restore of a backup.
+    """
+    if is_running and not (is_astray(world, uuid_text(status.uuid), machine) and world.excuse(MOVE_REVERTED)):
+        return False
     move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
     if move is None or move.kind not in {"resize", "migrate"}:
         return False

@@ -172,7 +172,7 @@ def _check_guests(world: World, machine: Machine) -> None:
         if is_at_home or excuses.may_be_astray(world, machine, status):
             continue
         is_running = guests[uuid].state == "running"
-        if status is None or is_running or not excuses.may_keep_guest(world, status, machine):
+        if status is None or not excuses.may_keep_guest(world, status, machine, is_running=is_running):
             raise InvariantBroken(GUESTS, f"{machine.host} has {uuid}, which is {status}")
     for uuid in sorted(world.shelf.incoming_guests(machine.host)):
         if uuid in remains:

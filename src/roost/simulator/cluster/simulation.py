@@ -12,7 +12,7 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, PLAN_SEEDS, RESTORE_SEEDS, WAKE_S
+from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, HELD_SEEDS, PLAN_SEEDS, RESTORE_SEEDS, WAKE_S
 from roost.simulator.cluster.environment.troubled_store import Backup
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
@@ -98,7 +98,7 @@ class Simulation:
             self._events.schedule(self._chance.uniform(0, 3), "agent begins", machine.start, detail=machine.host)
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
-        if self.world.seed in RESTORE_SEEDS:
+        if self.world.seed in RESTORE_SEEDS or self.world.seed in HELD_SEEDS:
             self._events.schedule(self.world.rare.chance.uniform(*_BACKUP_S), "backup", self._back_up)
         if self.world.rare.is_on:
             self.world.rare.on_trouble, self.world.rare.on_stored = self._abandon, self._disturb_focus
@@ -139,7 +139,7 @@ class Simulation:
 
     def _back_up(self) -> None:
         """Take a backup, and restore it later."""
-        backup = self.world.store.backup()
+        backup = self.world.store.backup(now_s=self.world.clock.time_s)
         self._events.schedule(self.world.rare.chance.uniform(*_RESTORE_S), "restore", lambda: self._restore(backup))
 
     def _restore(self, backup: Backup) -> None:
@@ -268,10 +268,10 @@ class Simulation:
             self._unexpected = self._unexpected or fields
 
     def _is_known_to_user(self, error: str) -> bool:
-        """Return whether an error concerns a lost guest, or one whose instance has a fault or is deleted."""
+        """Return whether an error concerns a guest that is lost or differs from a backup, or a fault or a deletion."""
+        known = self.world.lost_guests | self.world.restored.differing
         return error.startswith(_GUEST_ERRORS) and any(
-            (uuid := uuid_text(status.uuid)) in error
-            and (status.fault or status.status == "DELETED" or uuid in self.world.lost_guests)
+            (uuid := uuid_text(status.uuid)) in error and (status.fault or status.status == "DELETED" or uuid in known)
             for status in self.world.statuses()
         )
 

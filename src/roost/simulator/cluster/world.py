@@ -108,7 +108,7 @@ class World(Servers):
             shelf=self.shelf,
             hosts=[machine.host for machine in self.machines],
         )
-        self.lost_guests |= self.restored.missing
+        self.lost_guests |= self.restored.missing | self.restored.busy
 
     def _note_refusal(self, error: RoostError) -> None:
         if not isinstance(error, (Conflict, NotFound)):

@@ -2,7 +2,8 @@
 
 Rare seeds have rare faults of all kinds. Each focus seed has a focus: its faults strike certain steps of one kind of
 operation, again and again. In loss seeds, hosts lose guests. In restore seeds, the database is restored from a backup.
-In plan seeds, users also apply plans of moves.
+In plan seeds, users also apply plans of moves. In held seeds, a backup is restored, too, and the focus is the reset of
+instances with a guest on another host.
 """
 
 import random
@@ -20,6 +21,7 @@ FOCUS_SEEDS = range(1_500, 3_000)
 LOSS_SEEDS = range(3_000, 3_100)
 RESTORE_SEEDS = range(3_100, 3_200)
 PLAN_SEEDS = range(3_200, 3_300)
+HELD_SEEDS = range(3_300, 3_500)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault in rare seeds, per opportunity.
 _RARE_SHARES = {
@@ -86,6 +88,7 @@ _FOCUSES = (
     Focus("shelve", ("save",), ("save",), needs="stop"),
     Focus("sync", ("send",), ("power",)),
 )
+_HELD_FOCUSES = tuple(Focus("reset", ("send", "wait", "holder"), ("inspect",), needs=needs) for needs in ("", "reboot"))
 # Requests of the focus are more frequent by this factor.
 FOCUS_WEIGHT = 10
 
@@ -107,7 +110,7 @@ class RareFaults:
         self.is_on = bool(self._shares)
         self.chance = random.Random(f"rare {seed}")
         self.driver_chance = _FocusChance(self)
-        self.focus = _FOCUSES[seed % len(_FOCUSES)] if seed in FOCUS_SEEDS else None
+        self.focus = _focus_of(seed)
         self._counts, self._is_over = counts, is_over
         # Called with an order that fails or hangs, and its host.
         self.on_trouble: Callable[[Order, str], object] = lambda _order, _host: None
@@ -154,9 +157,16 @@ def _shares_of(seed: int) -> Mapping[str, float]:
     """Return the probabilities of the faults of a seed."""
     if seed in RARE_SEEDS:
         return _RARE_SHARES
-    if seed in FOCUS_SEEDS:
+    if seed in FOCUS_SEEDS or seed in HELD_SEEDS:
         return _FOCUS_SHARES
     return _LOSS_SHARES if seed in LOSS_SEEDS else {}
+
+
+def _focus_of(seed: int) -> Focus | None:
+    """Return the focus of a seed, if it has one."""
+    if seed in HELD_SEEDS:
+        return _HELD_FOCUSES[seed % len(_HELD_FOCUSES)]
+    return _FOCUSES[seed % len(_FOCUSES)] if seed in FOCUS_SEEDS else None
 
 
 class _FocusChance(random.Random):

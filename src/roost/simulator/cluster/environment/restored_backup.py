@@ -11,6 +11,7 @@ from roost.simulator.cluster.environment.guest_shelf import GuestShelf
 _COMPLETE = frozenset({"running", "stopped"})
 # Statuses of instances with a guest.
 _WITH_GUEST = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED"})
+_STATES = {"ACTIVE": "running", "SHUTOFF": "stopped"}  # of the guest, by status
 _SHELVED = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
@@ -18,15 +19,19 @@ class RestoredBackup(msgspec.Struct, frozen=True, kw_only=True):
     """The effects of the restore; all are empty before it. Instances are uuids."""
 
     count: int = 0  # restores so far
-    complete: frozenset[str] = frozenset()  # instances at rest before the restore, with a complete guest
+    # Instances at rest before the restore, with a complete guest; at the backup, their build had ended.
+    complete: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()  # instances without a guest on the host of their restored status
+    # Instances that an operation held before the restore: hosts may still carry out its orders, such as a destruction.
+    busy: frozenset[str] = frozenset()
+    differing: frozenset[str] = frozenset()  # instances with a guest in another state than their restored status
     astray: frozenset[tuple[str, str]] = frozenset()  # guests on other hosts than that of their instance: uuid, host
     imageless: frozenset[str] = frozenset()  # shelved instances without an image
 
 
 def compare_backup(
     before: RestoredBackup,
-    statuses: Iterable[StatusRow],
+    statuses: Sequence[StatusRow],
     restored: Iterable[StatusRow],
     *,
     shelf: GuestShelf,
@@ -43,6 +48,7 @@ def compare_backup(
     """
     places = {(uuid, host) for host in hosts for uuid in shelf.guests(host)}
     homes = {uuid_text(status.uuid): status for status in restored}
+    building = {uuid for uuid, status in homes.items() if status.status == "BUILD"}
     images = {*shelf.images()}
     return RestoredBackup(
         count=before.count + 1,
@@ -52,8 +58,17 @@ def compare_backup(
             if status.status in _WITH_GUEST
             and not status.operation_id
             and hosts_of_guest(shelf, hosts, uuid := uuid_text(status.uuid))
+            and uuid not in building
         ),
+        busy=frozenset(uuid_text(status.uuid) for status in statuses if status.operation_id),
         missing=frozenset(uuid for uuid, status in homes.items() if status.host and (uuid, status.host) not in places),
+        differing=frozenset(
+            uuid
+            for uuid, status in homes.items()
+            if (uuid, status.host) in places
+            and status.status in _STATES
+            and shelf.guests(status.host)[uuid].state != _STATES[status.status]
+        ),
         astray=frozenset((uuid, host) for uuid, host in places if uuid not in homes or homes[uuid].host != host),
         imageless=frozenset(
             uuid for uuid, status in homes.items() if status.status in _SHELVED and image_name(uuid) not in images
