@@ -150,10 +150,6 @@ class HostList(HostView):
         array = make(self)
         return array, array.sum(axis=0)
 
-    def follow_sums(self, key: Hashable, make: Callable[[HostView], AnyArray]) -> list[float]:
-        """Compute sums without keeping them."""
-        return [float(column.sum()) for column in make(self).T]
-
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, without caching."""
         return InternedColumn(read, self.all_facts()).view

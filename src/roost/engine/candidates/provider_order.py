@@ -28,9 +28,14 @@ class ProviderOrder:
 
         A provider without a cost, such as a sharing one, comes after those with one.
         """
+        if len(rows) < 2:
+            return rows
         tables = [table for class_id, amount in demand if (table := self._table(class_id, amount))]
         if not tables:
             return rows
+        if len(tables) == 1:
+            costs = tables[0]
+            return sorted(rows, key=lambda row: costs.get(row, _WITHOUT_COST))
         return sorted(rows, key=lambda row: sum(table.get(row, _WITHOUT_COST) for table in tables))
 
     def _table(self, class_id: int, amount: int) -> Mapping[int, float]:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,6 +93,11 @@ class HostCursor:
         self._changes = changes
         self._epoch = self._position = -1
 
+    @property
+    def is_current(self) -> bool:
+        """Whether no host has changed since the last call of ``advance``."""
+        return self._epoch == self._changes.epoch and self._position == self._changes.hosts.position
+
     def advance(self) -> list[int] | None:
         """Return the rows of the hosts changed since the last call, each once, in order of their first change.
 
@@ -105,15 +111,20 @@ class HostCursor:
         return None if rows is None else list(dict.fromkeys(rows))
 
 
-class _Followed:
-    """An array with its reader of changes, and the sums of its columns once requested."""
+class _Followed(NamedTuple):
+    """An array with its reader of changes."""
 
-    __slots__ = ("array", "cursor", "sums")
+    array: AnyArray
+    cursor: HostCursor
 
-    def __init__(self, array: AnyArray, cursor: HostCursor) -> None:
-        self.array = array
-        self.cursor = cursor
-        self.sums: list[float] | None = None
+
+class _Summed(NamedTuple):
+    """An array, and its sum over the hosts."""
+
+    view: Amounts  # read-only
+    total: Amounts
+    cursor: HostCursor
+    array: Amounts
 
 
 class FollowedArrays:
@@ -127,7 +138,7 @@ class FollowedArrays:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._sums: OrderedDict[Hashable, tuple[Amounts, Amounts, HostCursor]] = OrderedDict()  # array, sum
+        self._sums: OrderedDict[Hashable, _Summed] = OrderedDict()
         self._arrays: OrderedDict[Hashable, _Followed] = OrderedDict()
         self._elements = 0
 
@@ -155,35 +166,36 @@ class FollowedArrays:
         Returns:
             As ``get``; and the sum, shape (...), a new array whenever it may have changed.
         """
-        known = self._sums.pop(key, None)
-        cursor = HostCursor(self._changes) if known is None else known[2]
+        known = self._sums.get(key)
+        if known is not None and known.cursor.is_current:
+            self._sums.move_to_end(key)
+            return known.view, known.total
+        self._sums.pop(key, None)
+        cursor = HostCursor(self._changes) if known is None else known.cursor
         rows = cursor.advance()
-        if known is None or rows is None or len(rows) > len(known[0]) * _CHANGED_SHARE_MAX:
+        if known is None or rows is None or len(rows) > len(known.array) * _CHANGED_SHARE_MAX:
             array = make(None)
             total = array.sum(axis=0)
         else:
-            array, total, _ = known
+            array, total = known.array, known.total
             if rows:
                 changed = np.array(rows, dtype=np.intp)
                 fresh = make(changed)
                 total = total + (fresh - array[changed]).sum(axis=0)
                 array[changed] = fresh
-        self._sums[key] = array, total, cursor
-        if len(self._sums) > _SUMS_MAX:
-            self._sums.popitem(last=False)
         view = array.view()
         view.flags.writeable = total.flags.writeable = False
+        self._sums[key] = _Summed(view, total, cursor, array)
+        if len(self._sums) > _SUMS_MAX:
+            self._sums.popitem(last=False)
         return view, total
-
-    def sums(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> list[float]:
-        """Return the sum of each column of a 2D array, added up again only after hosts changed; see ``get``."""
-        followed = self._catch_up(key, make)
-        if followed.sums is None:
-            followed.sums = [float(np.add.reduce(column)) for column in followed.array.T]
-        return followed.sums
 
     def _catch_up(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> _Followed:
         """Update an array where hosts changed."""
+        known = self._arrays.get(key)
+        if known is not None and known.cursor.is_current:
+            self._arrays.move_to_end(key)
+            return known
         # An error of ``make`` must not leave an outdated array behind.
         followed = self._arrays.pop(key, None)
         self._elements -= 0 if followed is None else followed.array.size
@@ -196,7 +208,6 @@ class FollowedArrays:
         elif rows:
             changed = np.array(rows, dtype=np.intp)
             followed.array[changed] = make(changed)
-            followed.sums = None
         self._arrays[key] = followed
         self._elements += followed.array.size
         while self._elements > _ELEMENTS_MAX and len(self._arrays) > 1:

@@ -1,5 +1,7 @@
 """The first candidate of a host without a search, where counting proves that one exists."""
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from roost.engine.candidates.provider_order import ProviderOrder
@@ -38,10 +40,10 @@ def first_fit(
     for check in fit.checks:
         if isinstance(check, AmountCheck):
             columns = state.classes[check.class_id]
-            ordered = rows
+            fitting: Iterator[int] = (row for row in rows if columns.can_take(row, check.amount))
             if provider_order is not None:
-                ordered = provider_order.sort(((check.class_id, check.amount),), list(rows))
-            row = next((row for row in ordered if columns.can_take(row, check.amount)), None)
+                fitting = iter(provider_order.sort(((check.class_id, check.amount),), list(fitting)))
+            row = next(fitting, None)
             if row is None:
                 return None
             takes.append((row, check.class_id, check.amount))
@@ -63,14 +65,13 @@ def _fit_groups(
     """Choose the providers for all groups of a check, each for itself."""
     if not family.is_isolated:
         return None
-    served: list[int] = []
     classes = state.classes
-    rows = family.find_rows(host)
+    fitting: Iterator[int] = (
+        row
+        for row in family.find_rows(host)
+        if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts)
+    )
     if provider_order is not None:
-        rows = provider_order.sort(family.amounts, rows)
-    for row in rows:
-        if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts):
-            served.append(row)
-            if len(served) == family.group_count:
-                return served
-    return None
+        fitting = iter(provider_order.sort(family.amounts, list(fitting)))
+    served = list(islice(fitting, family.group_count))
+    return served if len(served) == family.group_count else None

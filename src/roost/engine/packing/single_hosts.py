@@ -1,6 +1,6 @@
 """The arithmetic of ``device_value`` in plain numbers, for a few hosts: equal results, to the last bit."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -9,22 +9,24 @@ from roost.engine.packing.device_value import SCARCE_SHARE, DemandTable, DeviceC
 
 # ``numpy.round`` to 9 decimals multiplies by this factor, rounds half to even, and divides.
 _ROUNDING = 1e9
-# Upper bound on kept costs, some 100 bytes each.
+# Upper bounds on kept costs and losses, some 100 and 300 bytes each.
 _COSTS_MAX = 20_000
+_LOSSES_MAX = 20_000
 
 
 class SingleHosts:
-    """Finds the losses of single hosts, and keeps the costs of devices: free amounts are often alike.
+    """Finds the losses of single hosts, and keeps them and the costs of devices: free amounts are often alike.
 
     Args:
         table: the demand; it does not change.
     """
 
-    __slots__ = ("_costs", "_table")
+    __slots__ = ("_costs", "_losses", "_table")
 
     def __init__(self, table: DemandTable) -> None:
         self._table = table
         self._costs: dict[tuple[int, int], float | None] = {}  # by free and requested amount
+        self._losses: dict[Hashable, float] = {}  # by request and free amounts
 
     def device_cost(self, free: int, amount: int) -> float | None:
         """Return the same as ``device_costs`` for one device; None: the amount does not fit."""
@@ -41,21 +43,44 @@ class SingleHosts:
 
     def losses(self, hosts: DeviceHosts, claim: DeviceClaim, *, scarce: bool) -> Scores:
         """Return the same as ``loss_by_claim``, host by host."""
-        allowed = [None if mask is None else mask.tolist() for mask in claim.allowed]
-        found = []
-        requested = sum(claim.amounts)
-        for at, (cpus, memory, devices) in enumerate(
-            zip(hosts.cpus.tolist(), hosts.memory.tolist(), hosts.devices.tolist(), strict=True)
-        ):
-            rise = self._waste_by_claim(devices, claim, [None if mask is None else mask[at] for mask in allowed])
-            if rise is None:
-                found.append(0.0)
-                continue
-            before = sum(devices)
-            after = self._processor_loss(before - requested, cpus - claim.cpus, memory - claim.memory, scarce=scarce)
-            rise += after - self._processor_loss(before, cpus, memory, scarce=scarce)
-            found.append(_round(rise / self._table.unit))
+        free = zip(hosts.cpus.tolist(), hosts.memory.tolist(), hosts.devices.tolist(), strict=True)
+        masks = [None if mask is None else mask.tolist() for mask in claim.allowed]
+        if any(mask is not None for mask in masks):
+            allowed = ([None if mask is None else mask[at] for mask in masks] for at in range(len(hosts.cpus)))
+            losses = [
+                self._loss(*each, claim=claim, allowed=mask, scarce=scarce)
+                for each, mask in zip(free, allowed, strict=True)
+            ]
+            return np.array(losses, dtype=np.float64)
+        kept, found = self._losses, list[float]()
+        for cpus, memory, devices in free:
+            key = (claim.cpus, claim.memory, claim.amounts, claim.is_isolated, scarce, cpus, memory, *devices)
+            loss = kept.get(key)
+            if loss is None:
+                if len(kept) >= _LOSSES_MAX:
+                    kept.clear()
+                loss = kept[key] = self._loss(cpus, memory, devices, claim=claim, allowed=masks, scarce=scarce)
+            found.append(loss)
         return np.array(found, dtype=np.float64)
+
+    def _loss(
+        self,
+        cpus: float,
+        memory: float,
+        devices: Sequence[int],
+        *,
+        claim: DeviceClaim,
+        allowed: Sequence[Sequence[bool] | None],
+        scarce: bool,
+    ) -> float:
+        """Return the loss of one host."""
+        rise = self._waste_by_claim(devices, claim, allowed)
+        if rise is None:
+            return 0.0
+        before, requested = sum(devices), sum(claim.amounts)
+        after = self._processor_loss(before - requested, cpus - claim.cpus, memory - claim.memory, scarce=scarce)
+        rise += after - self._processor_loss(before, cpus, memory, scarce=scarce)
+        return _round(rise / self._table.unit)
 
     def _waste_by_claim(
         self, devices: Sequence[int], claim: DeviceClaim, allowed: Sequence[Sequence[bool] | None]

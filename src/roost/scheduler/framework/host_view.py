@@ -232,15 +232,6 @@ class HostView:
         whole, total = state.host_arrays.get_with_sum(key, lambda rows: make(HostView(state, rows)))
         return whole if self._rows is None else whole[self._rows], total
 
-    def follow_sums(self, key: Hashable, make: Callable[["HostView"], AnyArray]) -> list[float]:
-        """Return sums over all hosts, added up again only after hosts changed.
-
-        Args:
-            key, make: as for ``follow``, for an array of shape (hosts, sums).
-        """
-        state = self._state
-        return state.host_arrays.sums(key, lambda rows: make(HostView(state, rows)))
-
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
 

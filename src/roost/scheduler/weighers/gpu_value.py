@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.columns.types import Scores
+from roost.engine.columns.types import Amounts, Scores
 from roost.engine.packing.device_value import (
     DemandTable,
     DeviceClaim,
@@ -36,6 +36,8 @@ _LEAST_SHOWN = 0.005
 
 # Largest number of hosts that are weighed one by one.
 _ONE_BY_ONE_MAX = 8
+# Free processors are added up in these parts, as whole numbers: their sum is the same in any order.
+_CPU_PARTS = 1 << 16
 
 _decoder = msgspec.json.Decoder(DemandCounts)
 
@@ -153,8 +155,9 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _scarce(self, hosts: HostView) -> bool:
         """Return whether the hosts with GPUs have few processors for their GPUs."""
-        cpus, units = hosts.follow_sums((self.name, "free", self._resource_class), self._free_sums)
-        return is_scarce(cpus, units, self._table(hosts))
+        _, sums = hosts.follow_with_sum((self.name, "free", self._resource_class), self._free_sums)
+        cpus, units = sums.tolist()
+        return is_scarce(cpus / _CPU_PARTS, units, self._table(hosts))
 
     def _capacities(self, hosts: HostView) -> Scores:
         """Return processors, memory, GPUs and the largest GPU of each host; 0 for hosts without GPUs."""
@@ -164,11 +167,11 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         amounts = np.column_stack((cpus, _memory_mb(hosts), units, devices.max(axis=1, initial=0)))
         return np.where((units > 0)[:, np.newaxis], amounts, 0.0)
 
-    def _free_sums(self, hosts: HostView) -> Scores:
-        """Return free processors and the free amount of all GPUs of each host; 0 for hosts without GPUs."""
+    def _free_sums(self, hosts: HostView) -> Amounts:
+        """Return free parts of processors and the free amount of all GPUs of each host; 0 for hosts without GPUs."""
         providers, free = hosts.class_rows(self._resource_class)
-        sums: Scores = np.empty((len(hosts), 2))
-        sums[:, 0] = np.where(providers[:, 0] >= 0, hosts.column("free_vcpus"), 0.0)
+        sums: Amounts = np.empty((len(hosts), 2), dtype=np.int64)
+        sums[:, 0] = np.where(providers[:, 0] >= 0, np.rint(hosts.column("free_vcpus") * _CPU_PARTS), 0.0)
         sums[:, 1] = np.add.reduce(np.maximum(free, 0), axis=1)
         return sums
 
