@@ -73,7 +73,8 @@ def fetch(root: Path) -> None:
     with tempfile.TemporaryDirectory(dir=static.parent, prefix=".fetch-") as temporary:
         new = Path(temporary) / "static"
         shutil.copytree(static, new, ignore=shutil.ignore_patterns(_LIBRARIES, _BUNDLE))
-        modules = install(root, Path(temporary) / "npm", arguments=("--omit=dev",))
+        # The hashes make the packages in npm's cache as good as those of the registry.
+        modules = install(root, Path(temporary) / "npm", arguments=("--omit=dev", "--prefer-offline"))
         copy_libraries(modules, new / _LIBRARIES)
         (new / _LIBRARIES / "stamp.txt").write_text(digest, encoding="utf-8")
         bundle(new, modules / "esbuild/bin/esbuild")
