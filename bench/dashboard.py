@@ -1,8 +1,9 @@
 """The dashboard with a large fleet, in a real browser: ``python -m bench.dashboard --hosts 100000``.
 
 Starts a server on a generated fleet, with 100 decisions a second. Prints, for the page of the fleet in the Chromium of
-the distribution: the time of the first map, frame times at rest, while zooming and while panning, bytes over the wire
-and memory. Then prints the times of decisions without and with 20 dashboards, and the processor time of the server.
+the distribution: the time of the first map, frame times at rest, while zooming and while panning, bytes and requests
+over the wire, and memory. Then prints the times of decisions without and with 20 dashboards, and the processor time of
+the server. Without the folder ``static/bundle``, it measures the plain modules.
 """
 
 import gzip
@@ -80,7 +81,8 @@ def _look(browser: Browser, server: RunningServer) -> None:
     wire = _count_bytes(context.new_cdp_session(page))
     page.goto(f"{server.address}/ui/?test")
     _wait_for(page, _PAINTED)
-    print(f"  bytes until the first map: {wire['bytes']:,}")
+    requests = page.evaluate("performance.getEntriesByType('resource').length") + 1
+    print(f"  bytes until the first map: {wire['bytes']:,} in {requests} requests")
     box = page.get_by_role("application").bounding_box()
     assert box is not None, "the map is visible"
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

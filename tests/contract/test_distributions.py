@@ -38,7 +38,8 @@ def archives(tmp_path_factory):
     return build(ROOT, tmp_path_factory.mktemp("dist"))
 
 
-_LIBRARIES = "roost/dashboard/static/libraries"
+_STATIC = Path("roost/dashboard/static")
+_UNTRACKED = (_STATIC / "libraries", _STATIC / "bundle")
 
 
 def test_wheel_contains_each_file_of_the_package_and_its_metadata(archives):
@@ -47,8 +48,9 @@ def test_wheel_contains_each_file_of_the_package_and_its_metadata(archives):
         (about,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
         metadata = message_from_bytes(wheel.read(about))
     expected = {path.relative_to("src") for path in repository.files() if path.is_relative_to("src/roost")}
-    # Git ignores the libraries of the dashboard; `tests/dashboard/test_archives.py` has their names.
-    own = {name for name in names if name.parts[0] == "roost" and not name.is_relative_to(_LIBRARIES)}
+    # Git ignores the libraries and the bundle of the dashboard; `tests/dashboard/test_archives.py` tests them.
+    tracked = {name for name in names if not any(name.is_relative_to(folder) for folder in _UNTRACKED)}
+    own = {name for name in tracked if name.parts[0] == "roost"}
     assert own == expected
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert metadata["Version"] == project["version"]

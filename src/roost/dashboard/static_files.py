@@ -19,17 +19,12 @@ _TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 _PAGE = "page.html"
-# Modules that the page imports by name, and their files.
-_IMPORTS = {
-    "preact": "libraries/preact.js",
-    "preact/hooks": "libraries/preact-hooks.js",
-    "@preact/signals-core": "libraries/signals-core.js",
-    "@preact/signals": "libraries/signals.js",
-    "uplot": "libraries/uplot.js",
-    "eventsource-parser": "libraries/event-source/index.js",
-}
-# The first page needs these modules and all that they import; a browser would find them one level after the other.
-_FIRST = ("page/early.js", "main.js", "fleet/fleet_view.js")
+# The modules that the page imports by name, and their files.
+_IMPORTS = "imports.json"
+# The first page needs two modules and all that they import; a browser would find them one level after the other.
+_EARLY, _MAIN = "page/early.js", "main.js"
+# The modules in few files, which `hatch_build.py` makes; this file has the hash of each module at that time.
+_BUNDLE, _SOURCES = "bundle/", "sources.json"
 _IMPORT = re.compile(r"""^(?:import|export)\b[^"';]*["']([^"']+)["']""", re.MULTILINE)
 
 
@@ -73,26 +68,47 @@ def read_files(folder: Traversable, *, prefix: str, facts: Mapping[str, str]) ->
     Raises:
         LibrariesMissing: the libraries are not there.
     """
-    by_name = {name: _static_file(name, body) for name, body in _walk(folder, "")}
-    missing = [name for name in _IMPORTS.values() if name not in by_name]
+    bodies = dict(_walk(folder, ""))
+    imports: dict[str, str] = json.loads(folder.joinpath(_IMPORTS).read_bytes())
+    missing = [name for name in imports.values() if name not in bodies]
     if missing:
         raise LibrariesMissing(f"the dashboard has no {missing[0]}: run `make web`, or install a wheel of Roost")
+    has_bundle = _is_bundle_current(folder, bodies)
+    if not has_bundle:
+        bodies = {name: body for name, body in bodies.items() if not name.startswith(_BUNDLE)}
     digest = hashlib.sha256()
-    for name, each in sorted(by_name.items()):
-        digest.update(f"{name}\0{len(each.body)}\0".encode() + each.body)
+    for name, body in sorted(bodies.items()):
+        digest.update(f"{name}\0{len(body)}\0".encode() + body)
     version = digest.hexdigest()[:16]
     base = f"{prefix}/static/{version}/"
-    import_map = json.dumps({"imports": {name: base + file for name, file in _IMPORTS.items()}})
-    preloads = "\n".join(f'<link rel="modulepreload" href="{base}{name}">' for name in _find_modules(by_name, _FIRST))
+    import_map = json.dumps({"imports": {name: base + file for name, file in imports.items()}})
+    main = _BUNDLE + _MAIN if has_bundle else _MAIN
+    modules = _find_modules(bodies, imports, (_EARLY, main))
+    preloads = "\n".join(f'<link rel="modulepreload" href="{base}{name}">' for name in modules)
+    values = {"base": base, "prefix": prefix, "imports": import_map, "preloads": preloads, "main": main}
     text = folder.joinpath(_PAGE).read_text(encoding="utf-8")
-    for name, value in {**facts, "base": base, "prefix": prefix, "imports": import_map, "preloads": preloads}.items():
+    for name, value in {**facts, **values}.items():
         text = text.replace(f"{{{{{name}}}}}", value)
     script_hash = base64.b64encode(hashlib.sha256(import_map.encode()).digest()).decode()
     page = _static_file(_PAGE, text.encode(), content_type="text/html; charset=utf-8")
+    by_name = {name: _static_file(name, body) for name, body in bodies.items()}
     return Files(page=page, script_hash=f"sha256-{script_hash}", version=version, by_name=by_name)
 
 
-def _find_modules(by_name: Mapping[str, StaticFile], first: Sequence[str]) -> list[str]:
+def _is_bundle_current(folder: Traversable, bodies: Mapping[str, bytes]) -> bool:
+    """Say whether the bundle has exactly the modules of the folder; a checkout may have newer ones, or no bundle."""
+    sources = folder.joinpath(_BUNDLE, _SOURCES)
+    if not sources.is_file():
+        return False
+    hashes = {
+        name: hashlib.sha256(body).hexdigest()
+        for name, body in bodies.items()
+        if name.endswith(".js") and not name.startswith(_BUNDLE)
+    }
+    return bool(json.loads(sources.read_bytes()) == hashes)
+
+
+def _find_modules(bodies: Mapping[str, bytes], imports: Mapping[str, str], first: Sequence[str]) -> list[str]:
     """Return modules and all that they import, at any depth, but for what they import later.
 
     Each module has its imports behind it, so the first ones arrive first.
@@ -101,9 +117,9 @@ def _find_modules(by_name: Mapping[str, StaticFile], first: Sequence[str]) -> li
     while waiting:
         name = waiting.pop()
         found[name] = None
-        for target in _IMPORT.findall(by_name[name].body.decode()):
-            imported = _IMPORTS.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-            if imported in by_name and imported not in found:
+        for target in _IMPORT.findall(bodies[name].decode()):
+            imported = imports.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if imported in bodies and imported not in found:
                 found[imported] = None
                 waiting.append(imported)
     return list(found)

@@ -1,11 +1,11 @@
 """The application of the dashboard: paths, headers, files and missing libraries."""
 
-import asyncio
 import base64
 import gzip
 import hashlib
 import json
 import re
+import shutil
 from importlib import resources
 from urllib.parse import urljoin
 
@@ -13,31 +13,50 @@ import pytest
 
 from roost.dashboard.dashboard_site import DashboardSite
 from roost.dashboard.static_files import LibrariesMissing, read_files
+from tests.support.servers import dashboard_files
 
 FOLDER = resources.files("roost.dashboard").joinpath("static")
+FOREIGN = ("libraries/", "bundle/")  # the bundle contains the libraries
+BUNDLE = {
+    "main.js": 'import {\n  a\n} from "./chunk-1.js";\nconst later = () => import("./other_views-2.js");\n',
+    "chunk-1.js": 'import { credentials } from "../page/credentials.js";\nexport {\n  a\n};\n',
+    "other_views-2.js": 'import { a } from "./chunk-1.js";\n',
+}
 
 
 def refuse_evil(headers):
     return (421, "evil is not a name of this server") if headers.get("host") == "evil" else None
 
 
-def ask(path, *, method="GET", scheme="http", site=None, **headers):
+def ask(path, *, site=None, **options):
     """Send one request; return status, headers and body."""
     site = site or DashboardSite(authentication="tokens", version="1.2.3", check_origin=refuse_evil)
-    encoded = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": "http", "method": method, "path": path, "scheme": scheme, "headers": encoded}
-    sent = []
+    return dashboard_files.ask(site, path, **options)
 
-    async def send(message):
-        sent.append(message)
 
-    asyncio.run(site(scope, None, send))
-    start, end = sent
-    return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, end["body"]
+@pytest.fixture
+def serve_files(monkeypatch):
+    """Return a function that creates a site with the files of a folder ``static``."""
+
+    def create(static):
+        monkeypatch.setattr("roost.dashboard.dashboard_site.resources.files", lambda _package: static.parent)
+        return DashboardSite(authentication="noauth2", version="1", check_origin=refuse_evil)
+
+    return create
 
 
 def base_of(page):
-    return re.search(r'<script type="module" src="([^"]*)main\.js"', page)[1]
+    return re.search(r'<link rel="icon" href="([^"]*)icon\.svg"', page)[1]
+
+
+def scripts_of(page):
+    """Return the modules that a page starts, and those that it loads at once, below its base."""
+    base = base_of(page)
+    found = (
+        re.findall(r'<script type="module" src="([^"]*)"', page),
+        re.findall(r'<link rel="modulepreload" href="([^"]*)">', page),
+    )
+    return tuple([path.removeprefix(base) for path in paths] for paths in found)
 
 
 @pytest.mark.parametrize("path", ["/", "/ui"])
@@ -130,14 +149,12 @@ def test_tls_asks_for_tls_next_time():
     assert "strict-transport-security" not in ask("/ui/")[1]
 
 
-def test_without_libraries_the_page_says_what_to_do(tmp_path, monkeypatch):
-    folder = tmp_path / "static"
-    folder.mkdir()
-    (folder / "page.html").write_text("{{imports}}")
+def test_without_libraries_the_page_says_what_to_do(tmp_path, serve_files):
+    folder = dashboard_files.copy_static(tmp_path)
+    shutil.rmtree(folder / "libraries")
     with pytest.raises(LibrariesMissing, match="run `make web`"):
         read_files(folder, prefix="/ui", facts={})
-    monkeypatch.setattr("roost.dashboard.dashboard_site.resources.files", lambda _package: tmp_path)
-    site = DashboardSite(authentication="noauth2", version="1", check_origin=refuse_evil)
+    site = serve_files(folder)
     status, _, body = ask("/ui/", site=site)
     assert status == 503
     assert body.startswith(b"the dashboard has no libraries/preact.js: run `make web`")
@@ -146,23 +163,61 @@ def test_without_libraries_the_page_says_what_to_do(tmp_path, monkeypatch):
 
 def test_no_file_of_the_page_names_another_host():
     files = read_files(FOLDER, prefix="/ui", facts={"authentication": "x", "version": "1"})
-    own = {name: each.body.decode() for name, each in files.by_name.items() if not name.startswith("libraries/")}
+    own = {name: each.body.decode() for name, each in files.by_name.items() if not name.startswith(FOREIGN)}
     found = {name: re.findall(r"https?://(?!www\.w3\.org/2000/svg)[^\s\"']+", text) for name, text in own.items()}
     assert {name: urls for name, urls in found.items() if urls} == {}
 
 
-def test_modules_of_the_first_page_are_loaded_at_once():
-    _, _, body = ask("/ui/")
-    page = body.decode()
+def test_modules_of_the_first_page_are_loaded_at_once(tmp_path, serve_files):
+    site = serve_files(dashboard_files.copy_static(tmp_path))
+    page = ask("/ui/", site=site)[2].decode()
     base = base_of(page)
-    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]*)">', page)
+    started, preloaded = scripts_of(page)
+    assert started == ["page/early.js", "main.js"]
     assert len(set(preloaded)) == len(preloaded)
-    assert {f"{base}main.js", f"{base}fleet/map_painter.js", f"{base}libraries/preact.js"} <= set(preloaded)
-    assert f"{base}decision/decision_view.js" not in preloaded  # The page imports it later.
-    assert preloaded[:2] == [f"{base}page/early.js", f"{base}page/credentials.js"]  # They request the fleet.
+    assert {"main.js", "fleet/map_painter.js", "libraries/preact.js"} <= set(preloaded)
+    assert "decision/decision_view.js" not in preloaded  # The page imports it later.
+    assert preloaded[:2] == ["page/early.js", "page/credentials.js"]  # They request the fleet.
     imports = json.loads(re.search(r'<script type="importmap">(.*?)</script>', page)[1])["imports"]
-    for path in preloaded:
-        status, _, module = ask(path)
+    paths = [base + name for name in preloaded]
+    for path in paths:
+        status, _, module = ask(path, site=site)
         assert status == 200
         for target in re.findall(r'from\s*"([^"]+)"', module.decode()):
-            assert imports.get(target) or urljoin(path, target) in preloaded
+            assert target in imports or urljoin(path, target) in paths
+
+
+def test_bundle_of_the_present_modules_replaces_them(tmp_path, serve_files):
+    static = dashboard_files.copy_static(tmp_path)
+    dashboard_files.write_bundle(static, BUNDLE)
+    site = serve_files(static)
+    page = ask("/ui/", site=site)[2].decode()
+    started, preloaded = scripts_of(page)
+    assert started == ["page/early.js", "bundle/main.js"]
+    assert preloaded == ["page/early.js", "page/credentials.js", "bundle/main.js", "bundle/chunk-1.js"]
+    for name, text in BUNDLE.items():
+        status, headers, body = ask(f"{base_of(page)}bundle/{name}", site=site)
+        assert (status, body.decode()) == (200, text)
+        assert headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda static: (static / "page/early.js").write_text("export const takeEarly = () => null;\n"),
+        lambda static: (static / "libraries/preact.js").write_text("export const h = null;\n"),
+        lambda static: (static / "fleet/new.js").write_text("export const a = 1;\n"),
+        lambda static: (static / "host/numa.js").unlink(),
+        lambda static: (static / "bundle/sources.json").unlink(),
+    ],
+    ids=["module", "library", "new module", "removed module", "no hashes"],
+)
+def test_bundle_of_other_modules_is_not_served(tmp_path, serve_files, change):
+    static = dashboard_files.copy_static(tmp_path)
+    dashboard_files.write_bundle(static, BUNDLE)
+    change(static)
+    site = serve_files(static)
+    page = ask("/ui/", site=site)[2].decode()
+    assert scripts_of(page)[0] == ["page/early.js", "main.js"]
+    assert "bundle/" not in page
+    assert ask(f"{base_of(page)}bundle/main.js", site=site)[0] == 404

@@ -1,29 +1,36 @@
-/** The views, by the first part of the path. Each is loaded when it is needed, or when the page has nothing else to do. */
+/**
+ * The views, by the first part of the path. The page has the fleet from the start; it loads the others when it needs one
+ * of them, or when it has nothing else to do.
+ */
 import { h } from "preact";
 import { follow } from "../fleet/fleet_data.js";
+import { FleetView } from "../fleet/fleet_view.js";
 import { Head } from "../parts/elements.js";
 import { LateView } from "./late_view.js";
 
 const REST_MS = 2000; // from the start of the page until all views are loaded
 
+/** A view that the page does not have yet. @param {(views: typeof import("./other_views.js")) => any} pick */
+const later = (pick) => new LateView(async () => pick(await import("./other_views.js")));
+
 const late = {
-  capacity: new LateView(async () => (await import("../capacity/capacity_view.js")).CapacityView),
-  decision: new LateView(async () => (await import("../decision/decision_view.js")).DecisionView),
-  decisions: new LateView(async () => (await import("../decision/decisions_view.js")).DecisionsView),
-  fleet: new LateView(async () => (await import("../fleet/fleet_view.js")).FleetView),
-  host: new LateView(async () => (await import("../host/host_view.js")).HostView),
-  hosts: new LateView(async () => (await import("../host/hosts_view.js")).HostsView),
-  live: new LateView(async () => (await import("../live/live_view.js")).LiveView),
-  policies: new LateView(async () => (await import("../policies/policies_view.js")).PoliciesView),
-  changes: new LateView(async () => (await import("../settings/changes_view.js")).ChangesView),
-  settings: new LateView(async () => (await import("../settings/settings_view.js")).SettingsView),
-  attempt: new LateView(async () => (await import("../decision/try_view.js")).TryView),
-  drain: new LateView(async () => (await import("../work/drain_view.js")).DrainView),
-  instance: new LateView(async () => (await import("../work/instance_view.js")).InstanceView),
-  instances: new LateView(async () => (await import("../work/instances_view.js")).InstancesView),
-  migrations: new LateView(async () => (await import("../work/migrations_view.js")).MigrationsView),
-  operation: new LateView(async () => (await import("../work/operation_view.js")).OperationView),
-  operations: new LateView(async () => (await import("../work/operations_view.js")).OperationsView),
+  capacity: later((views) => views.CapacityView),
+  decision: later((views) => views.DecisionView),
+  decisions: later((views) => views.DecisionsView),
+  fleet: new LateView(async () => FleetView),
+  host: later((views) => views.HostView),
+  hosts: later((views) => views.HostsView),
+  live: later((views) => views.LiveView),
+  policies: later((views) => views.PoliciesView),
+  changes: later((views) => views.ChangesView),
+  settings: later((views) => views.SettingsView),
+  attempt: later((views) => views.TryView),
+  drain: later((views) => views.DrainView),
+  instance: later((views) => views.InstanceView),
+  instances: later((views) => views.InstancesView),
+  migrations: later((views) => views.MigrationsView),
+  operation: later((views) => views.OperationView),
+  operations: later((views) => views.OperationsView),
 };
 
 /** Place of each other path. @type {Record<string, string>} */
