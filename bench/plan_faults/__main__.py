@@ -33,6 +33,7 @@ _ABOUT = {
     "kill_to_s": "most seconds between two kills",
     "failing": "share of the calls of the driver that fail",
     "move_s": "seconds of a move",
+    "hang_s": "seconds of a hanging call of the driver",
     "patience_s": "seconds until a plan counts as stuck",
     "seed": "of all random choices",
 }

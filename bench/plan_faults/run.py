@@ -18,7 +18,7 @@ from bench.plan_faults.moves import Applied, Sampler, apply_plan, drain, read_mo
 from tests.support.conductors.idle_cluster import wait_for_power_states
 from tests.support.conductors.mortal_cluster import UUID, Cluster, Reaper
 
-# Orders fail, crash and hang, and moves take a moment; a hanging call of the driver ends after 15 s.
+# Orders fail, crash and hang, and moves take a moment.
 _SCRIPT = """
 fault = [
   {{action = "prepare", share = {failing}}},
@@ -28,8 +28,8 @@ fault = [
   {{action = "discard", share = {failing}}},
   {{action = "live_migrate", share = {failing}}},
   {{action = "live_migrate", kind = "crash", share = {crashing}}},
-  {{action = "live_migrate", kind = "hang", delay_s = 15.0, share = {crashing}}},
-  {{action = "finish", kind = "hang", delay_s = 15.0, share = {crashing}}},
+  {{action = "live_migrate", kind = "hang", delay_s = {hang_s}, share = {crashing}}},
+  {{action = "finish", kind = "hang", delay_s = {hang_s}, share = {crashing}}},
   {{action = "live_migrate", kind = "slow", delay_s = {move_s}}},
   {{action = "send_disk", kind = "slow", delay_s = {move_s}}},
 ]
@@ -38,16 +38,16 @@ fault = [
 vcpus = 16
 memory_mb = 16384
 """
-# Seconds after which an order is too late for the conductor, and for the agent. A plan may take long on a busy machine.
+# A plan may take long on a busy machine.
 _SETTINGS = """
-build_timeout_s = 20.0
-act_timeout_s = 10.0
+build_timeout_s = {build_s}
+act_timeout_s = {act_s}
 shelved_offload_time_s = -1
 
 [placement]
 question_budget_s = 60.0
 """
-_AGENT = "driver_timeout_s = 8.0\n"
+_AGENT = "driver_timeout_s = {driver_s}\n"
 _SETTLE_S, _LOOK_S = 300.0, 0.5
 _ROUNDS_MAX, _STORIES_MAX = 20, 5
 
@@ -70,6 +70,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kill_to_s: float = 4.0
     failing: float = 0.04  # share of the calls of the driver that fail
     move_s: float = 0.4  # of a guest
+    hang_s: float = 15.0  # of a hanging call of the driver; agents and conductors give it up earlier
     patience_s: float = 900.0  # for each plan
     seed: int = 1
 
@@ -117,9 +118,11 @@ def run(options: Options, folder: Path, *, database: str = "", show: Callable[[s
         database=database,
         processes=options.processes,
         hosts=options.agents // options.processes,
-        settings=_SETTINGS,
-        agent=_AGENT,
-        script=_SCRIPT.format(failing=options.failing, crashing=options.failing / 4, move_s=options.move_s),
+        settings=_SETTINGS.format(build_s=1.3 * options.hang_s, act_s=0.7 * options.hang_s),
+        agent=_AGENT.format(driver_s=0.5 * options.hang_s),
+        script=_SCRIPT.format(
+            failing=options.failing, crashing=options.failing / 4, hang_s=options.hang_s, move_s=options.move_s
+        ),
         seed=options.seed,
     )
     try:
