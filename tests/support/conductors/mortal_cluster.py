@@ -13,8 +13,27 @@ DOWN_S = 7
 SYNC_S = 10.0  # interval of the agents' power state reports
 SETTLE_S = 240.0
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
+SCRIPT = '[[fault]]\naction = "spawn"\nshare = 0.05\n'  # of the fake driver
 _AWAY_S = 60.0  # By then the server must have given up an absent host.
 _LIVES_S = 4.0  # Uptime of servers and conductors between two kills, while hosts are away.
+
+
+class SeededAgents(AgentsProgram):
+    """Agents whose random faults are repeatable: each start has the next seed of a generator.
+
+    Args:
+        seed: of the generator.
+        more: arguments of ``AgentsProgram``.
+    """
+
+    def __init__(self, *words, seed, **more):
+        super().__init__(*words, **more)
+        self._fixed, self._chance = self.words, random.Random(f"{seed} {self.host}")
+
+    def start(self):
+        """Start the process with another seed; return the first line of its output."""
+        self.words = (*self._fixed, "--option", f"seed={self._chance.getrandbits(32)}")
+        return super().start()
 
 
 class Cluster:
@@ -26,11 +45,15 @@ class Cluster:
             ``roost conductor``; if empty, one server runs on SQLite.
         processes: number of agent processes.
         hosts: number of hosts of each agent process.
+        settings: further settings, first those of section ``conductor``.
+        agent: further lines of section ``agent``.
+        script: the script of the fake driver.
+        seed: of the random faults of the script.
     """
 
-    def __init__(self, folder, *, database="", processes=3, hosts=4):
+    def __init__(self, folder, *, database="", processes=3, hosts=4, settings="", agent="", script=SCRIPT, seed=7):
         self.folder, self.guests, self.database = folder, folder / "guests", database
-        settings = f"[DEFAULT]\nservice_down_time = {DOWN_S}\n[conductor]\nowner_s = 3.0\n"
+        settings = f"[DEFAULT]\nservice_down_time = {DOWN_S}\n[conductor]\nowner_s = 3.0\n{settings}"
         settings += f'[store]\nurl = "{database}"\n' if database else ""
         words = [("--no-conductor",), ()] if database else [()]
         self.servers = [
@@ -39,10 +62,10 @@ class Cluster:
         self.conductors = [ConductorProgram(folder=folder, settings=settings)] if database else []
         for each in (*self.servers, *self.conductors):
             each.start()
-        (folder / "agents.toml").write_text(f"[agent]\nsync_power_state_interval = {SYNC_S}\n")
-        (folder / "fake.toml").write_text('[[fault]]\naction = "spawn"\nshare = 0.05\n')
+        (folder / "agents.toml").write_text(f"[agent]\nsync_power_state_interval = {SYNC_S}\n{agent}")
+        (folder / "fake.toml").write_text(script)
         self.agents = [
-            AgentsProgram(
+            SeededAgents(
                 self.servers[at % len(self.servers)].address,
                 "--config",
                 folder / "agents.toml",
@@ -51,6 +74,7 @@ class Cluster:
                 host=f"rack{at}",
                 fleet=hosts,
                 options={"script": folder / "fake.toml"},
+                seed=seed,
             )
             for at in range(processes)
         ]
@@ -154,10 +178,17 @@ class Cluster:
 class Reaper:
     """Kills all programs of a cluster in turn and restarts them; some agents return only after they are given up."""
 
-    def __init__(self, cluster, *, every_s):
+    def __init__(self, cluster, *, every_s, seed=7):
         self.cluster, self.every_s = cluster, every_s
-        self.is_over, self.chance = threading.Event(), random.Random(7)
+        self.is_over, self.chance = threading.Event(), random.Random(seed)
         self.returns = {}  # threads that restart agents
+        self.killing = threading.Lock()
+
+    @contextmanager
+    def rest(self):
+        """Kill nothing during the block; agents that are away stay away."""
+        with self.killing:
+            yield
 
     @contextmanager
     def at_work(self):
@@ -194,13 +225,14 @@ class Reaper:
         if self.is_over.wait(self.chance.uniform(*self.every_s)):
             return
         self._wait_for(program)
-        program.kill()
-        self.is_over.wait(0.2)
-        if program in self.cluster.agents:
-            self.returns[program] = threading.Thread(target=program.start)
-            self.returns[program].start()
-        else:
-            program.start()
+        with self.killing:
+            program.kill()
+            self.is_over.wait(0.2)
+            if program in self.cluster.agents:
+                self.returns[program] = threading.Thread(target=program.start)
+                self.returns[program].start()
+            else:
+                program.start()
 
     def _wait_for(self, program):
         restart = self.returns.pop(program, None)
@@ -211,7 +243,8 @@ class Reaper:
         """Keep an agent process away until its hosts are given up, and then during kills of other programs."""
         cluster, begun_s = self.cluster, time.monotonic()
         self._wait_for(rack)
-        rack.kill()
+        with self.killing:
+            rack.kill()
         while not self.is_over.wait(0.5) and not cluster.away:
             states = {each["host"]: each["state"] for each in cluster.listed("agents")}
             cluster.away = {*rack.hosts} if {states.get(host) for host in rack.hosts} == {"gone"} else set()
