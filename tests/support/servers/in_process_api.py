@@ -32,6 +32,7 @@ READS_BY_POST = {
     "/explanations",
     "/plans/balance",
     "/plans/consolidate",
+    "/plans/drain",
     "/plans/make-room",
 }
 

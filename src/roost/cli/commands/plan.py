@@ -1,10 +1,13 @@
 """``roost plan``: plan moves of instances."""
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.commands.host_drain import HostScope, find_hosts, host_options
 from roost.cli.commands.plan_apply import apply
 from roost.cli.complete_name import NameType
 from roost.cli.instance.request_fields import (
@@ -15,23 +18,28 @@ from roost.cli.instance.request_fields import (
     read_request_document,
     request_fields,
 )
+from roost.cli.options import Command
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_decision
-from roost.cli.views.plan_view import balance_lines, consolidation_lines, room_lines
+from roost.cli.resolve_name import find_decision, suggest_aggregate
+from roost.cli.views.plan_view import balance_lines, consolidation_lines, drain_lines, room_lines
 from roost.errors import NoValidHost
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
 
 _ZONE_OPTION = click.option(
     "--zone", type=NameType("zone"), metavar="NAME", help="Only hosts of this availability zone."
 )
-_FLEET_MOVES_OPTION = click.option(
-    "--moves",
-    type=click.IntRange(1, FLEET_MOVES_LIMIT),
-    default=FLEET_MOVES_MAX,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of moves.",
-)
+
+
+def _fleet_moves_option(default: int = FLEET_MOVES_MAX) -> Callable[[Command], Command]:
+    """Return the option for the maximum number of moves of a plan for many hosts."""
+    return click.option(
+        "--moves",
+        type=click.IntRange(1, FLEET_MOVES_LIMIT),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="Maximum number of moves.",
+    )
 
 
 @click.group("plan", short_help="Plan and apply moves of instances.")
@@ -91,7 +99,7 @@ def make_room(
     help="Instead of --hosts: percent of the hosts, rounded up.",
 )
 @_ZONE_OPTION
-@_FLEET_MOVES_OPTION
+@_fleet_moves_option()
 @output_options(can_watch=False)
 @backend_options
 def consolidate(
@@ -112,6 +120,35 @@ def consolidate(
         raise NoValidHost(answer["problem"])
 
 
+@plan.command("drain", short_help="Plan moves to empty given hosts.")
+@host_options("Empty")
+@_fleet_moves_option(FLEET_MOVES_LIMIT)
+@click.option(
+    "--extra",
+    type=click.IntRange(0, FLEET_MOVES_LIMIT),
+    default=FLEET_MOVES_MAX,
+    show_default=True,
+    metavar="N",
+    help="Of them, maximum number of moves of instances on other hosts, to make room.",
+)
+@output_options(can_watch=False)
+@backend_options
+def drain(*, scope: HostScope, moves: int, extra: int, output: Output, backend: BackendOptions) -> None:
+    """Plan moves to empty hosts, with moves of other instances to make room where necessary. Nothing moves.
+
+    HOST is the name of a service. The hosts take no instances. Every plan is rehearsed: each move passes all rules, in
+    order. The plan has the moves of all instances that can leave, and the reasons why others stay. If a host is not
+    emptied, the exit code is 6.
+    """
+    with open_api(backend, is_read_only=True) as api:
+        hosts = find_hosts(api, scope)
+        with suggest_aggregate(api, hosts[0]) if len(hosts) == 1 else nullcontext():
+            answer = api.request("POST", "plans", "drain", body={"hosts": hosts, "moves": moves, "extra": extra})
+    output.print_document(answer, lambda: drain_lines(answer))
+    if answer["problem"]:
+        raise NoValidHost(answer["problem"])
+
+
 @plan.command("balance", short_help="Plan moves to make the used shares of hosts more equal.")
 @click.option(
     "--class",
@@ -122,7 +159,7 @@ def consolidate(
     help="Resource class of the used shares, like VCPU, MEMORY_MB or DISK_GB.",
 )
 @_ZONE_OPTION
-@_FLEET_MOVES_OPTION
+@_fleet_moves_option()
 @output_options(can_watch=False)
 @backend_options
 def balance(*, resource_class: str, zone: str | None, moves: int, output: Output, backend: BackendOptions) -> None:

@@ -45,6 +45,7 @@ _EXAMPLES = {
     "plan apply": ("roost plan apply plan.json --dry-run", "roost plan apply plan.json --at-once 4 --deadline 3600"),
     "plan balance": ("roost plan balance --class MEMORY_MB --moves 20",),
     "plan consolidate": ("roost plan consolidate --hosts 3", "roost plan consolidate --share 10 --zone east"),
+    "plan drain": ("roost plan drain host-7", "roost plan drain --rack r1 --extra 10 --json > plan.json"),
     "plan make-room": ("roost plan make-room last-refused", "roost plan make-room --flavor large --zone east"),
     "replay": (
         "roost replay --generate --data trial",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.output.list_view import Column, ListView, fault_field, field
 from roost.cli.text.plain_text import escape_text
 
 
@@ -35,6 +35,14 @@ _EMPTIED = ListView(
         Column(name="memory", value=lambda row: f"{row['memory_mb']:,} MiB" if row["memory_mb"] else "-"),
     ),
 )
+_STAYING = ListView(
+    nouns="instances",
+    columns=(
+        Column(name="instance", head="staying instance", value=lambda row: row["instance"] or "-"),
+        field("host"),
+        fault_field("problem"),
+    ),
+)
 _SPREAD = ListView(
     nouns="shares",
     columns=(
@@ -42,6 +50,9 @@ _SPREAD = ListView(
         *(_percent_column(name) for name in ("deviation", "mean", "fullest", "emptiest")),
     ),
 )
+
+
+_CUT = "the search ended at its limit: a better plan may exist"
 
 
 def room_lines(answer: Mapping[str, Any]) -> list[str]:
@@ -77,7 +88,7 @@ def consolidation_lines(answer: Mapping[str, Any]) -> list[str]:
         f"{_count(after, 'host')} of {answer['hosts']:,} empty then, {answer['empty']:,} now; {_most(answer)}",
     ]
     if answer["is_cut"]:
-        lines.append("the search ended at its limit: a better plan may exist")
+        lines.append(_CUT)
     return lines
 
 
@@ -88,6 +99,18 @@ def _most(answer: Mapping[str, Any]) -> str:
     if count == answer["at_most"]:
         return "no plan within the moves empties more"
     return f"no plan within the moves empties more than {answer['at_most']:,}"
+
+
+def drain_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Return the emptied hosts, the staying instances and the moves as tables."""
+    emptied, moves, staying = answer["emptied"], answer["moves"], answer["staying"]
+    lines = [*_EMPTIED.to_lines(emptied, "table"), ""] if emptied else []
+    lines += [*_STAYING.to_lines(staying, "table"), ""] if staying else []
+    lines += _move_lines(moves, f"{answer['extra']:,} of them to make room") if moves else []
+    lines.append(f"{_count(len(emptied), 'host')} of {answer['hosts']:,} empty then")
+    if answer["is_cut"]:
+        lines.append(_CUT)
+    return lines
 
 
 def balance_lines(answer: Mapping[str, Any]) -> list[str]:
@@ -103,7 +126,7 @@ def balance_lines(answer: Mapping[str, Any]) -> list[str]:
         f"{_totals(answer['moves'])}; used {answer['resource_class']} of {_count(answer['hosts'], 'host')}",
     ]
     if answer["is_cut"]:
-        lines.append("the search ended at its limit: a better plan may exist")
+        lines.append(_CUT)
     return lines
 
 

@@ -86,6 +86,20 @@ class ConsolidationBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     moves: _FleetMoves = FLEET_MOVES_MAX
 
 
+class HostsDrainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question for a plan to empty given hosts."""
+
+    hosts: Annotated[
+        Annotated[list[str], Meta(min_length=1, max_length=WITH_HOSTS_MAX)],
+        Meta(description="Names of the services to empty; they take no instances."),
+    ]
+    moves: _FleetMoves = FLEET_MOVES_LIMIT
+    extra: Annotated[
+        Annotated[int, Meta(ge=0, le=FLEET_MOVES_LIMIT)],
+        Meta(description="Of them, maximum number of moves of instances on other hosts, to make room."),
+    ] = FLEET_MOVES_MAX
+
+
 class BalanceBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question for a plan to balance hosts."""
 
