@@ -9,6 +9,7 @@ from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.conductor.intake.accept_drain import AT_ONCE_MAX
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
 from roost.model.work.change_memory import MoveState
+from roost.model.work.move_windows import WINDOWS_MAX
 
 # Maximum number of further hosts in a plan.
 WITH_HOSTS_MAX = 1_000
@@ -145,6 +146,14 @@ class ApplyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Annotated[float, Meta(gt=0, le=DEADLINE_MAX_S)] | None,
         Meta(description="Seconds from now on after which no move begins; null: no deadline."),
     ] = None
+    windows: Annotated[
+        Annotated[list[str], Meta(max_length=WINDOWS_MAX)],
+        Meta(
+            description=(
+                "Windows of time in UTC, such as 22:00-06:00 or sat,sun@22:00-06:00; outside of all, no move begins."
+            )
+        ),
+    ] = []
 
 
 class RehearsedMove(msgspec.Struct, frozen=True, kw_only=True):
