@@ -54,6 +54,11 @@ def test_plans_leave_no_more_instances_than_a_drain():
     assert sum(found) >= len(found) - 1
 
 
+def test_instances_leave_the_targets_of_others_free():
+    _, found = compare((127, 188, 259), extra_max=2)
+    assert found == [True] * 3
+
+
 @pytest.mark.soak
 def test_plans_leave_no_more_instances_than_a_drain_at_length():
     pairs, found = compare(range(100, 500), extra_max=2)

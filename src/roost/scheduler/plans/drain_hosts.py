@@ -4,7 +4,7 @@
 
     instances ─▶ order      largest first
               ─▶ targets    the best other host of each; if none takes it, helpers make room first
-              ─▶ variants   other targets and orders, until all instances leave
+              ─▶ variants   other targets and orders, then backtracking, until all instances leave
               ─▶ rehearsal  each move as a real decision, in order, on another fork
               ─▶ plan       moves, emptied hosts, and the staying instances with reasons
 """
@@ -26,7 +26,14 @@ from roost.scheduler.plans.consolidate import FLEET_STEPS_MAX, check_fleet_moves
 from roost.scheduler.plans.fleet_use import is_in_use
 from roost.scheduler.plans.rehearsal import Rehearsal, choose_targets, describe_moves, name_of, rehearse
 from roost.scheduler.plans.room_search import RoomSearch
-from roost.scheduler.plans.ways_out import best_targets, fullest_targets, largest_first, ways_out
+from roost.scheduler.plans.ways_out import (
+    LEAVING_MAX,
+    Backtrack,
+    best_targets,
+    fullest_targets,
+    largest_first,
+    ways_out,
+)
 
 _ORDERS_MAX = 8
 _REHEARSALS_MAX = 8
@@ -151,8 +158,13 @@ class _Search:
     def _search(self, movers: Sequence[Mover]) -> _Found:
         """Return the best of several searches."""
         self._best = _Found(tuple(movers))
-        for order, targets_of, extra_max in self._tries(movers):
-            self._best = max(self._best, self._leave_all(order, targets_of, extra_max=extra_max), key=_Found.rank)
+        for attempt in self._attempts(movers):
+            try:
+                attempt()
+            except SearchEnded:
+                self._is_cut = True
+            self._best = max(self._best, _cut(movers, self._board.steps), key=_Found.rank)
+            self._board.undo_to(0)
             if not self._best.staying:
                 break
             self._is_cut |= self._board.steps_left < self._steps_kept
@@ -160,26 +172,32 @@ class _Search:
                 break
         return self._best
 
-    def _tries(self, movers: Sequence[Mover]) -> Iterator[tuple[Sequence[Mover], _TargetsOf, int]]:
-        """Yield orders of movers, functions for their targets, and upper bounds on extra moves.
+    def _attempts(self, movers: Sequence[Mover]) -> Iterator[Callable[[], object]]:
+        """Yield searches for ways of the instances to leave.
 
-        The first searches take few steps: they have no extra moves, and one has the order of a drain.
+        The first ones take few steps: they have no extra moves, and one has the order of a drain.
         """
         by_size = largest_first(movers)
         ordinary = self._ordinary_targets(by_size)
         fullest = partial(fullest_targets, self._board, takers=self._board.state.hosts.alive.view.copy())
-        yield by_size, ordinary, 0
-        yield movers, self._ordinary_targets(movers), 0
+        yield partial(self._leave_each, by_size, ordinary, extra_max=0)
+        yield partial(self._leave_each, movers, self._ordinary_targets(movers), extra_max=0)
         # Without room for all, more of the small ones find a host.
         orders, tried = [by_size, by_size[::-1], list(movers)], set[tuple[bytes, ...]]()
         while orders and len(tried) < _ORDERS_MAX:
             order = orders.pop(0)
-            yield from ((order, targets_of, self._extra_max) for targets_of in (ordinary, fullest))
+            for targets_of in (ordinary, fullest):
+                yield partial(self._leave_each, order, targets_of, extra_max=self._extra_max)
             tried.add(_uuids(order))
             # The instances without a host choose first in a further search.
             again = [*self._best.staying, *_without(order, self._best.staying)]
             if not orders and _uuids(again) not in tried:
                 orders.append(again)
+        for mover in self._best.staying:
+            left = _without(by_size, self._best.staying)
+            if mover in self._best.staying and len(left) < LEAVING_MAX:
+                for order in ([mover, *left], largest_first([mover, *left])):
+                    yield partial(Backtrack(self._board, partial(self._ways, targets_of=ordinary)).leave, order)
 
     def _ordinary_targets(self, order: Sequence[Mover]) -> _TargetsOf:
         """Return a function for the targets of a mover: first the choice of a real decision, if all leave in order."""
@@ -194,39 +212,47 @@ class _Search:
 
         return targets_of
 
-    def _leave_all(self, order: Sequence[Mover], targets_of: _TargetsOf, *, extra_max: int) -> _Found:
-        """Let instances leave in an order, as far as possible."""
-        board, waiting = self._board, order
-        try:
-            while waiting:
-                for mover in waiting:
-                    self._leave(mover, targets_of, extra_max=extra_max)
-                left = _without(waiting, [step.mover for step in board.steps])
-                # A member of a server group can open hosts to others when it leaves.
-                if not board.has_groups or len(left) == len(waiting):
-                    break
-                waiting = left
-        except SearchEnded:
-            self._is_cut = True
-        found = _cut(order, board.steps)
-        board.undo_to(0)
-        return found
+    def _leave_each(self, order: Sequence[Mover], targets_of: _TargetsOf, *, extra_max: int) -> None:
+        """Let instances leave in an order, as far as possible.
 
-    def _leave(self, mover: Mover, targets_of: _TargetsOf, *, extra_max: int) -> None:
-        """Let an instance leave if it can, after moves to make room if necessary."""
+        Raises:
+            SearchEnded: the steps of the board are used up.
+        """
+        board, waiting = self._board, order
+        while waiting:
+            for mover in waiting:
+                for step in next(self._ways(mover, 0, targets_of=targets_of, extra_max=extra_max), ()):
+                    board.make(step)
+            left = _without(waiting, [step.mover for step in board.steps])
+            # A member of a server group can open hosts to others when it leaves.
+            if not board.has_groups or len(left) == len(waiting):
+                break
+            waiting = left
+
+    def _ways(
+        self, mover: Mover, rest: int, *, targets_of: _TargetsOf, extra_max: int | None = None
+    ) -> Iterator[Sequence[Step]]:
+        """Yield the steps for an instance to leave, with moves to make room if necessary.
+
+        Args:
+            mover: the instance.
+            rest: number of instances to leave after it.
+            targets_of: returns its targets.
+            extra_max: upper bound on extra moves; None: that of the plan, in a thorough search.
+        """
         board = self._board
-        spare = self._moves_max - len(board.steps) - 1
+        spare = self._moves_max - len(board.steps) - rest - 1
         if spare < 0:
             return
-        ways = ways_out(
+        extra = _count_extra(board.steps)
+        yield from ways_out(
             mover,
             targets_of(mover),
             self._room_search,
-            spare=min(spare, extra_max - _count_extra(board.steps)),
+            spare=min(spare, (self._extra_max if extra_max is None else extra_max) - extra),
             is_banned=lambda step: (step.mover.uuid, step.target) in self._banned,
+            is_thorough=extra_max is None,
         )
-        for step in next(ways, ()):
-            board.make(step)
 
 
 def _uuids(movers: Sequence[Mover]) -> tuple[bytes, ...]:

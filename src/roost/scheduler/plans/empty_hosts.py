@@ -6,14 +6,10 @@ from roost.engine.columns.types import Mask
 from roost.scheduler.plans.board import Board, Mover, Step
 from roost.scheduler.plans.fleet_use import hosts_in_use, is_in_use
 from roost.scheduler.plans.room_search import RoomSearch
-from roost.scheduler.plans.ways_out import fullest_targets, largest_first, ways_out
+from roost.scheduler.plans.ways_out import LEAVING_MAX, Backtrack, fullest_targets, largest_first, ways_out
 
-# Moves per host that a search undoes before it gives up the host.
-_RETRIES_MAX = 64
 # Searches for helpers: other instances that make room for an instance without a host.
 _HELPED_MAX = 32
-# Instances of a host that a search empties; it calls itself once per instance.
-LEAVING_MAX = 200
 
 
 class HostEmptying:
@@ -28,7 +24,7 @@ class HostEmptying:
         self._board = board
         self._takers = view & hosts_in_use(board.state)
         self._open = self._takers  # without the emptied hosts
-        self._retries = self._helped = self._moves_max = 0
+        self._helped = self._moves_max = 0
         self._banned: set[bytes] = set()
         self._unmovable: dict[int, bool] = {}
 
@@ -85,40 +81,24 @@ class HostEmptying:
     def _try(self, movers: Sequence[Mover], row: int) -> bool:
         """Empty a host; return whether it is empty then, and otherwise leave all as it was."""
         before = len(self._board.steps)
-        self._open[row], self._retries = False, _RETRIES_MAX
+        self._open[row] = False
         is_empty = False
         try:
-            is_empty = self._leave(movers, row)
+            is_empty = Backtrack(self._board, self._ways).leave(movers) and not is_in_use(self._board.state, row)
         finally:
             if not is_empty:
                 self._board.undo_to(before)
                 self._open[row] = self._takers[row]
         return is_empty
 
-    def _leave(self, movers: Sequence[Mover], row: int) -> bool:
-        """Move instances away; return whether the host is without use then, and otherwise leave all as it was."""
-        board = self._board
-        if not movers:
-            return not is_in_use(board.state, row)
-        mover, rest, before = movers[0], movers[1:], len(board.steps)
-        for steps in self._ways(mover, spare=self._moves_max - before - len(movers)):
-            for step in steps:
-                board.make(step)
-            if self._leave(rest, row):
-                return True
-            board.undo_to(before)
-            self._retries -= 1
-            if self._retries < 0:
-                return False
-        return False
-
-    def _ways(self, mover: Mover, *, spare: int) -> Iterator[Sequence[Step]]:
+    def _ways(self, mover: Mover, rest: int) -> Iterator[Sequence[Step]]:
         """Yield the steps for a mover to leave, as ``ways_out`` does; only some movers of a search have helpers.
 
         Args:
             mover: the instance.
-            spare: upper bound on helpers.
+            rest: number of instances to leave after it.
         """
+        spare = self._moves_max - len(self._board.steps) - rest - 1
         targets = fullest_targets(self._board, mover, self._open)
         if not targets and spare > 0:
             spare = 0 if self._helped == _HELPED_MAX else spare

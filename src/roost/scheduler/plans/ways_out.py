@@ -16,6 +16,10 @@ _TARGETS_MAX = 8
 _JUDGED_MAX = 64
 # Helpers of an instance: other instances that make room for it.
 _HELPERS_MAX = 2
+# Moves that a search undoes before it gives up.
+RETRIES_MAX = 64
+# Instances that leave together; the search calls itself once per instance.
+LEAVING_MAX = 200
 
 
 def largest_first(movers: Sequence[Mover]) -> list[Mover]:
@@ -58,8 +62,51 @@ def fullest_targets(board: Board, mover: Mover, takers: Mask) -> list[int]:
     return found
 
 
+class Backtrack:
+    """Lets instances leave one after the other, in the first combination of ways for all.
+
+    Args:
+        board: the columns.
+        ways_of: returns the ways of a mover, when a number of others are still to leave.
+    """
+
+    def __init__(self, board: Board, ways_of: Callable[[Mover, int], Iterator[Sequence[Step]]]) -> None:
+        self._board, self._ways_of = board, ways_of
+        self._retries = RETRIES_MAX
+
+    def leave(self, movers: Sequence[Mover]) -> bool:
+        """Return whether all leave, with their moves on the board; otherwise leave all as it was.
+
+        Args:
+            movers: at most LEAVING_MAX.
+
+        Raises:
+            SearchEnded: the steps of the board are used up; moves are on the board.
+        """
+        board = self._board
+        if not movers:
+            return True
+        mover, rest, before = movers[0], movers[1:], len(board.steps)
+        for steps in self._ways_of(mover, len(rest)):
+            for step in steps:
+                board.make(step)
+            if self.leave(rest):
+                return True
+            board.undo_to(before)
+            self._retries -= 1
+            if self._retries < 0:
+                return False
+        return False
+
+
 def ways_out(
-    mover: Mover, targets: Iterable[int], search: RoomSearch, *, spare: int, is_banned: Callable[[Step], bool]
+    mover: Mover,
+    targets: Iterable[int],
+    search: RoomSearch,
+    *,
+    spare: int,
+    is_banned: Callable[[Step], bool],
+    is_thorough: bool = False,
 ) -> Iterator[Sequence[Step]]:
     """Yield the steps for a mover to leave its host: one step, or if it has no target, helpers before it.
 
@@ -69,6 +116,7 @@ def ways_out(
         search: finds helpers, and hosts for the mover after them.
         spare: upper bound on helpers.
         is_banned: whether a step must not be made.
+        is_thorough: whether helpers follow the targets, too, and may have helpers.
     """
     has_target = False
     for target in targets:
@@ -76,9 +124,9 @@ def ways_out(
         if not is_banned(step):
             has_target = True
             yield (step,)
-    if has_target or spare <= 0:
+    if spare <= 0 or (has_target and not is_thorough):
         return
-    for helpers, target in search.helpers(mover, moves_max=min(spare, _HELPERS_MAX)):
+    for helpers, target in search.helpers(mover, moves_max=min(spare, _HELPERS_MAX), has_chains=is_thorough):
         steps = (*helpers, Step(mover, target, mover.row))
         if not any(map(is_banned, steps)):
             yield steps
