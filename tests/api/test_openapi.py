@@ -131,6 +131,7 @@ REQUESTS = {
     ),
     ("/plans/make-room", "POST"): ("/plans/make-room", {"request": SMALL}),
     ("/plans/consolidate", "POST"): ("/plans/consolidate", {"hosts": 1}),
+    ("/plans/drain", "POST"): ("/plans/drain", {"hosts": ["host-2"], "extra": 5}),
     ("/plans/balance", "POST"): ("/plans/balance", {"resource_class": "MEMORY_MB", "moves": 5}),
     ("/plans/apply", "POST"): (
         "/plans/apply",

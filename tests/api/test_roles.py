@@ -13,7 +13,7 @@ ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in 
 # Routes for all clients with a valid token.
 CLIENT_ROUTES = {("/session", "POST"), ("/session", "GET")}
 # Paths for administrators and services alone.
-ADMIN_READS = {"/settings", "/plans/make-room", "/plans/consolidate", "/plans/balance"}
+ADMIN_READS = {"/settings", "/plans/make-room", "/plans/consolidate", "/plans/drain", "/plans/balance"}
 # Paths that readers of a project may read.
 READER_PATHS = {
     "/changes",

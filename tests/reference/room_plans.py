@@ -1,5 +1,6 @@
 """A slow search for plans that make room: every sequence of moves, each by a real decision on a fork."""
 
+from collections.abc import Iterator
 from statistics import pstdev
 
 import msgspec
@@ -45,6 +46,27 @@ def host_of(roost: Roost, uuid: str) -> str:
     return state.hosts.names[state.hosts.row_of_id[instance.host_id]]
 
 
+def placed(roost: Roost, instances: dict[str, Request]) -> Placed:
+    """Return the hosts of instances."""
+    return tuple((uuid, host_of(roost, uuid)) for uuid in sorted(instances))
+
+
+def after_each_move(
+    roost: Roost, instances: dict[str, Request], *, targets: list[str], seen: set[Placed]
+) -> Iterator[Roost]:
+    """Yield forks on which one instance has moved to a target, if its placement was not seen yet."""
+    before = placed(roost, instances)
+    for at, (uuid, host) in enumerate(before):
+        for target in targets:
+            after = (*before[:at], (uuid, target), *before[at + 1 :])
+            if target == host or after in seen:
+                continue
+            fork = after_move(roost, instances[uuid], uuid, target)
+            if fork is not None:
+                seen.add(after)
+                yield fork
+
+
 def fewest_moves(roost: Roost, request: Request, instances: dict[str, Request], *, moves_max: int) -> int | None:
     """Return the fewest moves after which a request is granted, None if there are none up to a bound.
 
@@ -57,28 +79,51 @@ def fewest_moves(roost: Roost, request: Request, instances: dict[str, Request], 
     if is_granted(roost, request):
         return 0
     hosts = list(roost.state.hosts.names)
-
-    def placed(fleet: Roost) -> Placed:
-        return tuple((uuid, host_of(fleet, uuid)) for uuid in sorted(instances))
-
-    reached, seen = [roost], {placed(roost)}
+    reached, seen = [roost], {placed(roost, instances)}
     for count in range(1, moves_max + 1):
         further: list[Roost] = []
         for fleet in reached:
-            for uuid, host in placed(fleet):
-                for target in hosts:
-                    after = tuple((each, target if each == uuid else at) for each, at in placed(fleet))
-                    if target == host or after in seen:
-                        continue
-                    fork = after_move(fleet, instances[uuid], uuid, target)
-                    if fork is None:
-                        continue
-                    seen.add(after)
-                    if is_granted(fork, request):
-                        return count
-                    further.append(fork)
+            for fork in after_each_move(fleet, instances, targets=hosts, seen=seen):
+                if is_granted(fork, request):
+                    return count
+                further.append(fork)
         reached = further
     return None
+
+
+def can_empty(roost: Roost, instances: dict[str, Request], host: str, *, moves_max: int) -> bool:
+    """Return whether some moves to other hosts can leave a host without instances.
+
+    Args:
+        roost: the fleet; all its instances can move.
+        instances: their requests, by uuid.
+        host: its name.
+        moves_max: upper bound on the moves.
+    """
+    targets = [name for name in roost.state.hosts.names if name != host]
+    reached, seen = [roost], {placed(roost, instances)}
+    for spare in range(moves_max, -1, -1):
+        further: list[Roost] = []
+        for fleet in reached:
+            left = sum(at == host for _, at in placed(fleet, instances))
+            if not left:
+                return True
+            if left <= spare:
+                further += after_each_move(fleet, instances, targets=targets, seen=seen)
+        reached = further
+    return False
+
+
+def drain_in_order(roost: Roost, instances: dict[str, Request], hosts: list[str]) -> int:
+    """Return how many instances stay if each of some hosts' instances moves once, to where it is placed best."""
+    fork, staying = roost.fork(), 0
+    for uuid, request in instances.items():
+        if host_of(fork, uuid) in hosts:
+            move = Move(instance_uuid=uuid, migration_uuid=MIGRATION)
+            moving = msgspec.structs.replace(request, instance_uuids=(uuid,), move=move, ignore_hosts=tuple(hosts))
+            decision, _ = fork.work([moving, Departure(instance_uuids=(MIGRATION,))])
+            staying += decision is None or not decision.is_granted
+    return staying
 
 
 def most_emptied(roost: Roost, instances: dict[str, Request], *, moves_max: int) -> int:
@@ -95,22 +140,14 @@ def most_emptied(roost: Roost, instances: dict[str, Request], *, moves_max: int)
     for spare in range(moves_max, -1, -1):
         further: list[Roost] = []
         for fleet in reached:
-            placed = tuple((uuid, host_of(fleet, uuid)) for uuid in sorted(instances))
-            counts = sorted([host for _, host in placed].count(host) for host in in_use)
+            hosts = [host for _, host in placed(fleet, instances)]
+            counts = sorted(map(hosts.count, in_use))
             best = max(best, counts.count(0))
             # Each further host takes as many moves as it has instances.
             possible = max(count for count in range(len(counts) + 1) if sum(counts[:count]) <= spare)
             if possible <= best:
                 continue
-            for at, (uuid, host) in enumerate(placed):
-                for target in in_use:
-                    after = (*placed[:at], (uuid, target), *placed[at + 1 :])
-                    if target == host or after in seen:
-                        continue
-                    fork = after_move(fleet, instances[uuid], uuid, target)
-                    if fork is not None:
-                        seen.add(after)
-                        further.append(fork)
+            further += after_each_move(fleet, instances, targets=in_use, seen=seen)
         reached = further
     return best
 

@@ -32,6 +32,7 @@ READS_BY_POST = {
     "/explanations",
     "/plans/balance",
     "/plans/consolidate",
+    "/plans/drain",
     "/plans/make-room",
 }
 
@@ -126,9 +127,9 @@ def placement_api(store=None, *, identify=trust_headers, policy=None, clock=None
 class RoostApi(ApiClient):
     """Roost's own API and its product; during serving, use the product only through ``in_thread``."""
 
-    def __init__(self, product, serving, *, wakeups=None, ends=None, identify=trust_headers, allows=None):
+    def __init__(self, product, serving, *, wakeups=None, ends=None, identify=trust_headers, allows=None, clock=None):
         self.agents = AgentRegistry(
-            serving, wakeups or Wakeups(100), ends=ends or Wakeups(100, topic=ENDS), clock=SystemClock()
+            serving, wakeups or Wakeups(100), ends=ends or Wakeups(100, topic=ENDS), clock=clock or SystemClock()
         )
         application = v1.Application(
             product,

@@ -59,6 +59,7 @@ _NEEDS = {
     "instance evacuate": ["web"],
     "login": ["--url", "http://127.0.0.1:1"],
     "plan apply": ["--dry-run"],
+    "plan drain": ["host"],
     "plan make-room": ["--flavor", "small"],
     "replay": ["--generate", "--memory"],
     "token create": ["joe"],

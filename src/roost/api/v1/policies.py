@@ -25,7 +25,7 @@ _POLICIES: Mapping[str, str] = {
     "admin_api": "instances:reset instances:delete:force instances:revert:lost",
     "admin_or_service_api": """
         decisions:create groups:create groups:delete hosts:drain operations:delete operations:pause operations:resume
-        plans:apply plans:balance plans:consolidate plans:make-room services:update
+        plans:apply plans:balance plans:consolidate plans:drain plans:make-room services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
         aggregates:ratios settings:show
         flavors:update flavors:delete images:update images:delete

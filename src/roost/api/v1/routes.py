@@ -42,11 +42,18 @@ from roost.api.v1.schemas.decisions import (
     WhyQuery,
 )
 from roost.api.v1.schemas.instances import OperationReference
-from roost.api.v1.schemas.plans import ApplyBody, BalanceBody, ConsolidationBody, RehearsedPlan, RoomBody
+from roost.api.v1.schemas.plans import (
+    ApplyBody,
+    BalanceBody,
+    ConsolidationBody,
+    HostsDrainBody,
+    RehearsedPlan,
+    RoomBody,
+)
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
-from roost.model.evidence.move_plans import BalancePlan, ConsolidationPlan, RoomPlan
+from roost.model.evidence.move_plans import BalancePlan, ConsolidationPlan, DrainMoves, RoomPlan
 from roost.model.evidence.summary import Summary
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -219,6 +226,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Plan moves to empty as many hosts as possible.",
             body=ConsolidationBody,
             answer=ConsolidationPlan,
+            work="copy",
+        ),
+    },
+    "/plans/drain": {
+        "POST": Route(
+            handler=plans.draining,
+            about="Plan moves to empty given hosts.",
+            body=HostsDrainBody,
+            answer=DrainMoves,
             work="copy",
         ),
     },

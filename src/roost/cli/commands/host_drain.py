@@ -1,7 +1,8 @@
 """``roost host drain``: move all instances off hosts."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 
@@ -9,6 +10,7 @@ from roost.cli import options
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
+from roost.cli.options import Command
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import suggest_aggregate
 from roost.cli.text.plain_text import escape_text
@@ -21,16 +23,62 @@ _POLL_S = "1"
 _REASON = "it is drained"
 
 
+class HostScope(NamedTuple):
+    """The hosts of a command."""
+
+    names: tuple[str, ...]
+    scopes: dict[str, str]  # aggregate, zone or rack
+
+
+def host_options(verb: str) -> Callable[[Command], Command]:
+    """Add names and scopes of hosts to a command, as its argument ``scope``.
+
+    Args:
+        verb: what the command does with the hosts, for the help.
+    """
+
+    def add_options(command: Command) -> Command:
+        @wraps(command)
+        def run(*arguments: Any, **more: Any) -> Any:
+            names = more.pop("names")
+            values = {key: more.pop(key) for key in ("aggregate", "zone", "rack")}
+            scopes = {key: value for key, value in values.items() if value is not None}
+            if not names and not scopes:
+                raise click.UsageError("give HOST, --aggregate, --zone or --rack")
+            return command(*arguments, scope=HostScope(names, scopes), **more)
+
+        for add in (
+            click.option("--rack", metavar="NAME", help=f"{verb} all hosts of this rack."),
+            click.option(
+                "--zone", type=NameType("zone"), metavar="NAME", help=f"{verb} all hosts of this availability zone."
+            ),
+            click.option(
+                "--aggregate",
+                type=NameType("aggregate"),
+                metavar="NAME",
+                help=f"{verb} all hosts of this aggregate: its name or uuid.",
+            ),
+            click.argument("names", type=NameType("host"), metavar="[HOST]...", nargs=-1),
+        ):
+            run = add(run)
+        return run  # type: ignore[return-value]  # has the command's parameters except ``scope``
+
+    return add_options
+
+
+def find_hosts(api: Api, scope: HostScope) -> list[str]:
+    """Return the services of a command, each once: those named, and the hosts in all scopes."""
+    hosts = list(scope.names)
+    if scope.scopes:
+        found = [each["host"] for each in api.list_all("hosts", **scope.scopes)]
+        if not found:
+            raise NotFound("host", "", message=f"no host is in this {' and '.join(scope.scopes)}")
+        hosts += found
+    return list({host.lower(): host for host in hosts}.values())
+
+
 @click.command("drain", short_help="Move all instances off hosts.")
-@click.argument("names", type=NameType("host"), metavar="[HOST]...", nargs=-1)
-@click.option(
-    "--aggregate",
-    type=NameType("aggregate"),
-    metavar="NAME",
-    help="Drain all hosts of this aggregate: its name or uuid.",
-)
-@click.option("--zone", type=NameType("zone"), metavar="NAME", help="Drain all hosts of this availability zone.")
-@click.option("--rack", metavar="NAME", help="Drain all hosts of this rack.")
+@host_options("Drain")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
 @click.option("--check", "is_checked", is_flag=True, help="Plan first; change nothing if an instance would stay.")
 @click.option(
@@ -49,10 +97,7 @@ _REASON = "it is drained"
 @backend_options
 def drain(
     *,
-    names: tuple[str, ...],
-    aggregate: str | None,
-    zone: str | None,
-    rack: str | None,
+    scope: HostScope,
     is_dry: bool,
     is_checked: bool,
     at_once: int,
@@ -65,20 +110,16 @@ def drain(
 
     Running instances migrate live if possible, else they are stopped first. Shelved instances are offloaded. Print the
     result of each instance, and a remedy for each one that remains. Several hosts are all disabled before the first
-    move. End with exit code 1 if an instance remains. After Ctrl-C the server continues the drains in progress.
+    move. End with exit code 1 if an instance remains; `roost plan drain` finds moves of other instances that make room
+    for it. After Ctrl-C the server continues the drains in progress.
     """
-    scopes = {
-        key: value for key, value in (("aggregate", aggregate), ("zone", zone), ("rack", rack)) if value is not None
-    }
-    if not names and not scopes:
-        raise click.UsageError("give HOST, --aggregate, --zone or --rack")
     check_served(backend, is_waiting=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
     with open_api(backend, is_read_only=is_dry) as api:
-        hosts = _find_hosts(api, names, scopes)
+        hosts = find_hosts(api, scope)
         if is_checked and not is_dry:
             _check_plan(api, hosts, body, output=output)
-        if len(hosts) == 1 and names:
+        if len(hosts) == 1 and scope.names:
             _drain_one(api, hosts[0], body, output=output)
             return
         results = _plan_all(api, hosts, body) if is_dry else _drain_all(api, hosts, body, hosts_at_once=hosts_at_once)
@@ -88,17 +129,6 @@ def drain(
     failures = sum(bool(result["problem"]) for result in results)
     if failures:
         raise RoostError(f"{failures:,} of {len(results):,} hosts were not drained")
-
-
-def _find_hosts(api: Api, names: Iterable[str], scopes: Mapping[str, str]) -> list[str]:
-    """Return the services to drain, each once: those named, and the hosts that are in all scopes."""
-    hosts = list(names)
-    if scopes:
-        found = [each["host"] for each in api.list_all("hosts", **scopes)]
-        if not found:
-            raise NotFound("host", "", message=f"no host is in this {' and '.join(scopes)}")
-        hosts += found
-    return list({host.lower(): host for host in hosts}.values())
 
 
 def _check_plan(api: Api, hosts: Sequence[str], body: Mapping[str, object], *, output: Output) -> None:

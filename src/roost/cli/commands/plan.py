@@ -1,11 +1,13 @@
 """``roost plan``: plan moves of instances."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.commands.host_drain import HostScope, find_hosts, host_options
 from roost.cli.commands.plan_apply import apply
 from roost.cli.complete_name import NameType
 from roost.cli.instance.request_fields import (
@@ -16,60 +18,28 @@ from roost.cli.instance.request_fields import (
     read_request_document,
     request_fields,
 )
-from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.options import Command
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_decision
-from roost.cli.text.plain_text import escape_text
+from roost.cli.resolve_name import find_decision, suggest_aggregate
+from roost.cli.views.plan_view import balance_lines, consolidation_lines, drain_lines, room_lines
 from roost.errors import NoValidHost
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
 
-
-def _percent_column(name: str) -> Column:
-    """Return a column of shares."""
-    return Column(name=name, value=lambda row: f"{100 * row[name]:.1f} %")
-
-
-_MOVES = ListView(
-    nouns="moves",
-    columns=(
-        field("number", head="move"),
-        field("instance"),
-        field("source", head="from"),
-        Column(name="target", head="to", value=lambda row: row["target"] or "-"),
-        Column(name="how", value=lambda row: row["how"].replace("_", "-"), kind="keep"),
-        Column(name="memory", value=lambda row: f"{row['memory_mb']:,} MiB" if row["memory_mb"] else "-"),
-        Column(name="after", value=lambda row: ", ".join(map(str, row["after"])) or "-"),
-        field("reason", kind="prose"),
-    ),
-)
-
-
-_EMPTIED = ListView(
-    nouns="hosts",
-    columns=(
-        field("host", head="emptied host"),
-        field("moves"),
-        Column(name="memory", value=lambda row: f"{row['memory_mb']:,} MiB" if row["memory_mb"] else "-"),
-    ),
-)
-_SPREAD = ListView(
-    nouns="shares",
-    columns=(
-        field("at", head="spread"),
-        *(_percent_column(name) for name in ("deviation", "mean", "fullest", "emptiest")),
-    ),
-)
 _ZONE_OPTION = click.option(
     "--zone", type=NameType("zone"), metavar="NAME", help="Only hosts of this availability zone."
 )
-_FLEET_MOVES_OPTION = click.option(
-    "--moves",
-    type=click.IntRange(1, FLEET_MOVES_LIMIT),
-    default=FLEET_MOVES_MAX,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of moves.",
-)
+
+
+def _fleet_moves_option(default: int = FLEET_MOVES_MAX) -> Callable[[Command], Command]:
+    """Return the option for the maximum number of moves of a plan for many hosts."""
+    return click.option(
+        "--moves",
+        type=click.IntRange(1, FLEET_MOVES_LIMIT),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="Maximum number of moves.",
+    )
 
 
 @click.group("plan", short_help="Plan and apply moves of instances.")
@@ -115,7 +85,7 @@ def make_room(
     with open_api(backend, is_read_only=True) as api:
         question = {"request": given} if name is None else {"decision": find_decision(api, name)}
         answer = api.request("POST", "plans", "make-room", body={**question, "moves": moves})
-    output.print_document(answer, lambda: _plan_lines(answer))
+    output.print_document(answer, lambda: room_lines(answer))
     if not answer["host"]:
         raise NoValidHost(answer["problem"])
 
@@ -129,7 +99,7 @@ def make_room(
     help="Instead of --hosts: percent of the hosts, rounded up.",
 )
 @_ZONE_OPTION
-@_FLEET_MOVES_OPTION
+@_fleet_moves_option()
 @output_options(can_watch=False)
 @backend_options
 def consolidate(
@@ -145,8 +115,37 @@ def consolidate(
     body = {"hosts": hosts, "share": share, "zone": zone, "moves": moves}
     with open_api(backend, is_read_only=True) as api:
         answer = api.request("POST", "plans", "consolidate", body=body)
-    output.print_document(answer, lambda: _consolidation_lines(answer))
+    output.print_document(answer, lambda: consolidation_lines(answer))
     if not answer["emptied"]:
+        raise NoValidHost(answer["problem"])
+
+
+@plan.command("drain", short_help="Plan moves to empty given hosts.")
+@host_options("Empty")
+@_fleet_moves_option(FLEET_MOVES_LIMIT)
+@click.option(
+    "--extra",
+    type=click.IntRange(0, FLEET_MOVES_LIMIT),
+    default=FLEET_MOVES_MAX,
+    show_default=True,
+    metavar="N",
+    help="Of them, maximum number of moves of instances on other hosts, to make room.",
+)
+@output_options(can_watch=False)
+@backend_options
+def drain(*, scope: HostScope, moves: int, extra: int, output: Output, backend: BackendOptions) -> None:
+    """Plan moves to empty hosts, with moves of other instances to make room where necessary. Nothing moves.
+
+    HOST is the name of a service. The hosts take no instances. Every plan is rehearsed: each move passes all rules, in
+    order. The plan has the moves of all instances that can leave, and the reasons why others stay. If a host is not
+    emptied, the exit code is 6.
+    """
+    with open_api(backend, is_read_only=True) as api:
+        hosts = find_hosts(api, scope)
+        with suggest_aggregate(api, hosts[0]) if len(hosts) == 1 else nullcontext():
+            answer = api.request("POST", "plans", "drain", body={"hosts": hosts, "moves": moves, "extra": extra})
+    output.print_document(answer, lambda: drain_lines(answer))
+    if answer["problem"]:
         raise NoValidHost(answer["problem"])
 
 
@@ -160,7 +159,7 @@ def consolidate(
     help="Resource class of the used shares, like VCPU, MEMORY_MB or DISK_GB.",
 )
 @_ZONE_OPTION
-@_FLEET_MOVES_OPTION
+@_fleet_moves_option()
 @output_options(can_watch=False)
 @backend_options
 def balance(*, resource_class: str, zone: str | None, moves: int, output: Output, backend: BackendOptions) -> None:
@@ -172,81 +171,4 @@ def balance(*, resource_class: str, zone: str | None, moves: int, output: Output
     body = {"resource_class": resource_class, "zone": zone, "moves": moves}
     with open_api(backend, is_read_only=True) as api:
         answer = api.request("POST", "plans", "balance", body=body)
-    output.print_document(answer, lambda: _balance_lines(answer))
-
-
-def _plan_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Return the moves as a table, and the host for the request afterwards."""
-    warnings = [escape_text(f"warning: {each}") for each in answer["warnings"]]
-    if not answer["host"]:
-        return ["no plan", *warnings]
-    moves = answer["moves"]
-    if not moves:
-        return [escape_text(f"{answer['flavor']} fits on {answer['host']} without moves"), *warnings]
-    is_least = answer["at_least"] == len(moves)
-    bound = "no plan has fewer" if is_least else f"every plan has at least {answer['at_least']:,}"
-    return [
-        *_move_lines(moves, bound),
-        escape_text(f"then {answer['flavor']} fits on {answer['host']}"),
-        *warnings,
-    ]
-
-
-def _consolidation_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Return the emptied hosts and the moves as tables, with the proved bounds."""
-    emptied, moves = answer["emptied"], answer["moves"]
-    if not emptied:
-        return ["no plan"]
-    fewest = f"no plan for {_count(len(emptied), 'host')} has fewer"
-    if answer["at_least"] < len(moves):
-        fewest = f"every plan for {_count(len(emptied), 'host')} has at least {answer['at_least']:,}"
-    after = answer["empty"] + len(emptied)
-    lines = [
-        *_EMPTIED.to_lines(emptied, "table"),
-        "",
-        *_move_lines(moves, fewest),
-        f"{_count(after, 'host')} of {answer['hosts']:,} empty then, {answer['empty']:,} now; {_most(answer)}",
-    ]
-    if answer["is_cut"]:
-        lines.append("the search ended at its limit: a better plan may exist")
-    return lines
-
-
-def _most(answer: Mapping[str, Any]) -> str:
-    count = len(answer["emptied"])
-    if count == answer["wanted"]:
-        return "as many as requested"
-    if count == answer["at_most"]:
-        return "no plan within the moves empties more"
-    return f"no plan within the moves empties more than {answer['at_most']:,}"
-
-
-def _balance_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Return the moves as a table, and the spread before and after them."""
-    rows = [{"at": "now", **answer["before"]}, {"at": "then", **answer["after"]}]
-    if not answer["moves"]:
-        return [*_SPREAD.to_lines(rows[:1], "table"), "", escape_text(answer["problem"])]
-    lines = [
-        *_MOVES.to_lines(answer["moves"], "table"),
-        "",
-        *_SPREAD.to_lines(rows, "table"),
-        "",
-        f"{_totals(answer['moves'])}; used {answer['resource_class']} of {_count(answer['hosts'], 'host')}",
-    ]
-    if answer["is_cut"]:
-        lines.append("the search ended at its limit: a better plan may exist")
-    return lines
-
-
-def _move_lines(moves: Sequence[Mapping[str, Any]], bound: str) -> list[str]:
-    """Return the moves as a table, with their number, memory and a bound."""
-    return [*_MOVES.to_lines(moves, "table"), "", f"{_totals(moves)}; {bound}"]
-
-
-def _totals(moves: Sequence[Mapping[str, Any]]) -> str:
-    memory_mb = sum(move["memory_mb"] for move in moves)
-    return f"{_count(len(moves), 'move')}, {memory_mb:,} MiB of memory to copy"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    output.print_document(answer, lambda: balance_lines(answer))

@@ -12,7 +12,9 @@ from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.options import Command
 from roost.cli.output.list_view import Column, ListView, fault_field, field
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import format_time
 from roost.errors import RoostError
+from roost.model.work.move_windows import WINDOWS_MAX
 
 _FIELDS = ("number", "instance_uuid", "source", "target", "after")
 _RESULTS = ListView(
@@ -46,6 +48,13 @@ def _limit_option(name: str, default: int, text: str) -> Callable[[Command], Com
     metavar="SECONDS",
     help="Begin no move after this time; moves under way continue to their end.",
 )
+@click.option(
+    "--window",
+    "windows",
+    multiple=True,
+    metavar="TIMES",
+    help="Begin moves only in this window in UTC, such as 22:00-06:00 or sat,sun@22:00-06:00; repeatable.",
+)
 @output_options(can_watch=False)
 @backend_options
 def apply(
@@ -57,6 +66,7 @@ def apply(
     per_host: int,
     per_group: int,
     deadline: float | None,
+    windows: tuple[str, ...],
     output: Output,
     backend: BackendOptions,
 ) -> None:
@@ -67,6 +77,8 @@ def apply(
     `roost operation cancel`.
     """
     check_served(backend, is_waiting=not is_dry)
+    if len(windows) > WINDOWS_MAX:
+        raise click.UsageError(f"give at most {WINDOWS_MAX} windows, not {len(windows):,}")
     moves = _read_moves(file, only)
     body: dict[str, object] = {
         "moves": [{name: move[name] for name in _FIELDS if name in move} for move in moves],
@@ -75,12 +87,17 @@ def apply(
         "per_host": per_host,
         "per_group": per_group,
         "deadline_s": deadline,
+        "windows": list(windows),
     }
     with open_api(backend, is_read_only=is_dry) as api:
         answer = api.request("POST", "plans", "apply", body=body)
         if not is_dry:
             answer = watch_operation(
-                api, get_operation(api, answer["operation"]), title="moves ended", count_done=_count_ended
+                api,
+                get_operation(api, answer["operation"]),
+                title="moves ended",
+                count_done=_count_ended,
+                describe_wait=_describe_wait,
             )
     if is_dry:
         output.print_document(answer, lambda: _lines(answer["moves"]))
@@ -116,6 +133,12 @@ def _read_moves(file: str, only: Sequence[int]) -> list[dict[str, Any]]:
 
 def _count_ended(operation: Mapping[str, Any]) -> int:
     return sum(move["state"] not in {"waiting", "moving"} for move in operation["plan"]["moves"])
+
+
+def _describe_wait(operation: Mapping[str, Any]) -> str:
+    """Return what a plan waits for; empty: its moves begin as they can."""
+    opens_at_s = operation["plan"]["opens_at_s"]
+    return f"waiting for the window at {format_time(opens_at_s)}" if opens_at_s else ""
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

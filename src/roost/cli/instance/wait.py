@@ -107,7 +107,12 @@ def wait_for_operation(api: Api, uuid: str) -> dict[str, Any]:
 
 
 def watch_operation(
-    api: Api, operation: dict[str, Any], *, title: str, count_done: Callable[[dict[str, Any]], int]
+    api: Api,
+    operation: dict[str, Any],
+    *,
+    title: str,
+    count_done: Callable[[dict[str, Any]], int],
+    describe_wait: Callable[[dict[str, Any]], str] = lambda _operation: "",
 ) -> dict[str, Any]:
     """Wait until an operation on several instances ends, show its progress, and return it.
 
@@ -115,13 +120,18 @@ def watch_operation(
         operation: its current state.
         title: label of the progress bar.
         count_done: counts the finished instances.
+        describe_wait: returns what the operation itself waits for, empty: nothing; it is printed if it changes.
     """
     from roost.cli.text.progress import progress_bar
 
+    wait = ""
     with progress_bar(title) as progress:
         while operation["outcome"] == "open":
             if operation["instances"]:
                 progress(count_done(operation), len(operation["instances"]))
+            before, wait = wait, describe_wait(operation)
+            if wait not in {"", before}:
+                click.echo(wait, err=True)
             operation = get_operation(api, operation["uuid"], wait_s=_WATCH_S)
     return operation
 

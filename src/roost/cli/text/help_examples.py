@@ -42,9 +42,14 @@ _EXAMPLES = {
         "roost nova-scheduler --nova-conf /etc/nova/nova.conf --placement catalog",
     ),
     "operation list": ("roost operation list --failed",),
-    "plan apply": ("roost plan apply plan.json --dry-run", "roost plan apply plan.json --at-once 4 --deadline 3600"),
+    "plan apply": (
+        "roost plan apply plan.json --dry-run",
+        "roost plan apply plan.json --at-once 4 --deadline 3600",
+        "roost plan apply plan.json --window 22:00-06:00 --window sat,sun@00:00-24:00",
+    ),
     "plan balance": ("roost plan balance --class MEMORY_MB --moves 20",),
     "plan consolidate": ("roost plan consolidate --hosts 3", "roost plan consolidate --share 10 --zone east"),
+    "plan drain": ("roost plan drain host-7", "roost plan drain --rack r1 --extra 10 --json > plan.json"),
     "plan make-room": ("roost plan make-room last-refused", "roost plan make-room --flavor large --zone east"),
     "replay": (
         "roost replay --generate --data trial",

@@ -116,5 +116,6 @@ def stay_advice(row: Mapping[str, Any], *, is_decided: bool) -> str:
     if "its task is" in row["problem"]:
         return "wait until its task ends, then drain again"
     if not is_decided:
-        return f"make room, or change what it requests; after the drain, `roost why {name}` explains the refusal"
+        remedy = "make room, as `roost plan drain` can plan, or change what it requests"
+        return f"{remedy}; after the drain, `roost why {name}` explains the refusal"
     return f"`roost why {name}` explains its last decision and lists changes that would help; then drain again"

@@ -104,8 +104,13 @@ def service_of(current: Commits, reader: WorkReader, name: str) -> str:
     hosts = current.state.hosts
     host = hosts.names[rows_of_service(current.state, name)[0]]
     if is_gone(reader.agent(host.lower())):
-        raise Conflict(f"the agent of {host} does not answer: its instances can only be evacuated")
+        raise Conflict(silence_of(host))
     return host
+
+
+def silence_of(host: str) -> str:
+    """Return why instances on a service without a living agent cannot move."""
+    return f"the agent of {host} does not answer: its instances can only be evacuated"
 
 
 def drain(

@@ -1,6 +1,7 @@
 """Accept and rehearse plans of moves."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -12,6 +13,7 @@ from roost.model.fleet import Departure
 from roost.model.names import derive_uuid, uuid_bytes
 from roost.model.request import Destination, Request
 from roost.model.work.change_memory import AppliedMove, PlanApplication
+from roost.model.work.move_windows import opening_at, parse_window
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
@@ -43,6 +45,30 @@ def check_moves(moves: Sequence[AppliedMove]) -> None:
         instances.add(uuid)
 
 
+def check_windows(windows: Sequence[str]) -> None:
+    """Check the windows of time for moves.
+
+    Raises:
+        BadRequest: one has a wrong form, or is empty.
+    """
+    for text in windows:
+        try:
+            parse_window(text)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
+
+
+def find_opening(windows: Sequence[str], *, now_s: float) -> float:
+    """Return the time of the next window; 0: moves may begin now."""
+    opens_at_s = opening_at([parse_window(text) for text in windows], now_s)
+    return opens_at_s if opens_at_s > now_s else 0.0
+
+
+def format_opening(opens_at_s: float) -> str:
+    """Format the time of a window for the story."""
+    return f"{datetime.fromtimestamp(opens_at_s, UTC):%Y-%m-%d %H:%M}Z"
+
+
 def find_statuses(
     reader: WorkReader, moves: Sequence[AppliedMove], *, may_move: Callable[[StatusRow], bool]
 ) -> Statuses:
@@ -67,18 +93,23 @@ def apply(
         StoreBroken: the request of an instance is not stored.
     """
     moves = tuple(_add_group(move, find_status(statuses, move), documents) for move in body.moves)
+    opens_at_s = find_opening(body.windows, now_s=now_s)
+    body = msgspec.structs.replace(body, moves=moves, opens_at_s=opens_at_s)
     operation = OperationRow(
         id=current.new_id("operation"),
         uuid=operation_uuid,
         kind="apply",
         step="move",
         due_at_s=now_s,
-        body=msgspec.msgpack.encode(msgspec.structs.replace(body, moves=moves)),
+        body=msgspec.msgpack.encode(body),
         created_at_s=now_s,
         changed_at_s=now_s,
     )
-    event = line(current, "apply.asked", now_s=now_s, operation_id=operation.id, moves=f"{len(moves):,}")
-    return Plan(answer=operation, work=(Put(operation), event), reads_work=True)
+    events = [line(current, "apply.asked", now_s=now_s, operation_id=operation.id, moves=f"{len(moves):,}")]
+    if opens_at_s:
+        until = format_opening(opens_at_s)
+        events.append(line(current, "apply.waiting", now_s=now_s, operation_id=operation.id, until=until))
+    return Plan(answer=operation, work=(Put(operation), *events), reads_work=True)
 
 
 def rehearse(documents: Documents, moves: Sequence[AppliedMove], statuses: Statuses) -> list[list[Request | Departure]]:

@@ -76,6 +76,24 @@ class ConsolidationPlan(MovePlan, frozen=True, kw_only=True):
     at_least: int = 0
 
 
+class StayingInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance left on a host to empty."""
+
+    instance_uuid: str  # empty: instances of other projects, or claims without an instance
+    instance: str  # name, or the uuid of an instance without a name
+    host: str  # service
+    problem: str  # why it stays
+
+
+class DrainMoves(MovePlan, frozen=True, kw_only=True):
+    """Moves to empty given hosts, and the staying instances."""
+
+    hosts: int  # hosts to empty
+    emptied: list[EmptiedHost] = []  # of them, hosts without use after the plan
+    extra: int = 0  # moves of instances on other hosts, to make room
+    staying: list[StayingInstance] = []
+
+
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """How unequal the used shares of hosts are; each share is used / capacity."""
 

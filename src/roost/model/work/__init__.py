@@ -2,6 +2,7 @@
 
 ``operation``: kinds of operations, permitted statuses, and their stored state.
 ``change_memory``: stored state of rebuild, shelve, unshelve, drain and apply.
+``move_windows``: windows of time for the moves of a plan.
 ``builds``: builds: orders, attempts and outcomes.
 ``work_rows``: rows of the database, committed with claims.
 ``change_query``: a query for changes by clients.

@@ -78,4 +78,6 @@ class PlanApplication(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     per_host: int  # of the moves to or from one service
     per_group: int  # of the moves in one server group
     deadline_at_s: float = 0.0  # no move begins from this time on; 0: no deadline
+    windows: tuple[str, ...] = ()  # moves begin only within one of them; see ``move_windows``
+    opens_at_s: float = 0.0  # no move begins before the next window at this time; 0: moves may begin
     problem: str = ""

@@ -38,8 +38,10 @@ class ServerGroupAffinity(BaseFilter[NoOptions]):
             shared: Mask = hosts.members(spec.group) > 0
             return shared
         # If the moved instance is the only member, keep every host.
-        others = hosts.members(spec.group, excluding=move.instance_uuid) > 0
-        return others if others.any() else ~others
+        if not hosts.has_members(spec.group, excluding=move.instance_uuid):
+            return np.ones(len(hosts), dtype=np.bool_)
+        others: Mask = hosts.members(spec.group, excluding=move.instance_uuid) > 0
+        return others
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts: one host may hold all members."""

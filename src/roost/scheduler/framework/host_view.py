@@ -278,13 +278,16 @@ class HostView:
         Args:
             excluding: uuid of an instance that does not count, member or not.
         """
-        counts = np.zeros(len(self._state.hosts), dtype=np.int64)
-        for row, count in group.members.items():
-            counts[row] = count
-        holder = None if excluding is None else self._state.holders.get(uuid_bytes(excluding) or b"")
-        if holder is not None and holder.instance is not None and holder.instance.group_id == group.id:
-            counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
+        counts = self._member_counts(group, excluding)
         return counts if self._rows is None else counts[self._rows]
+
+    def has_members(self, group: Group, *, excluding: str | None = None) -> bool:
+        """Return whether any host of the fleet has a server group member, also a host that is not in this view.
+
+        Args:
+            excluding: uuid of an instance that does not count, member or not.
+        """
+        return bool(self._member_counts(group, excluding).any())
 
     def pending_returns(self, group: Group) -> Amounts:
         """Return the number of server group members that may return to each host: int64."""
@@ -326,6 +329,16 @@ class HostView:
             ]
             for holders in self._holders()
         ]
+
+    def _member_counts(self, group: Group, excluding: str | None) -> Amounts:
+        """Return the number of server group members on each host of the fleet: int64."""
+        counts = np.zeros(len(self._state.hosts), dtype=np.int64)
+        for row, count in group.members.items():
+            counts[row] = count
+        holder = None if excluding is None else self._state.holders.get(uuid_bytes(excluding) or b"")
+        if holder is not None and holder.instance is not None and holder.instance.group_id == group.id:
+            counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
+        return counts
 
     def _holders(self) -> list[list[Holder]]:
         by_host: dict[int, list[Holder]] = {}

@@ -135,8 +135,7 @@ class _Balance:
                 shares.append(self._shares())
         except SearchEnded:
             self._is_cut = True
-        while board.steps:
-            board.undo()
+        board.undo_to(0)
         return steps, shares
 
     def _best_move(self, shares: Scores, banned: set[bytes]) -> _Candidate | None:

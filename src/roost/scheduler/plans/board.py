@@ -52,7 +52,16 @@ class Resident(NamedTuple):
     request: Request | None  # to the scheduler, to move it to any other host; None: it is offloaded
 
 
+class Fixture(NamedTuple):
+    """An immovable instance on a host."""
+
+    uuid: str
+    name: str
+    problem: str  # why it stays
+
+
 Residents = Callable[[str], Sequence[Resident]]  # name of a service -> its instances that can move
+Fixtures = Callable[[str], Sequence[Fixture]]  # name of a service -> its instances that cannot
 
 
 class Mover(NamedTuple):
@@ -65,6 +74,7 @@ class Mover(NamedTuple):
     memory_mb: int  # to copy
     group_id: int  # its server group; 0: none
     kind: bytes  # equal for movers of one host that can replace each other in a plan
+    number: int  # position among the instances of its service
 
 
 class Step(NamedTuple):
@@ -83,10 +93,12 @@ class Board:
         fork: its columns change during a move, and are as before at the end.
         residents: the movable instances of a service.
         steps: upper bound on steps.
+        closed: names of services without room for instances.
     """
 
-    def __init__(self, fork: Fork, residents: Residents, *, steps: int) -> None:
+    def __init__(self, fork: Fork, residents: Residents, *, steps: int, closed: Sequence[str] = ()) -> None:
         self._placement, self._scheduler, self._residents = fork.placement, fork.scheduler, residents
+        self._closed = tuple(closed)
         self.steps: list[Step] = []
         self._undo: list[tuple[list[Claim], DepartedInstance]] = []  # one entry per step
         self.steps_left = steps
@@ -139,6 +151,7 @@ class Board:
         shape = self._shapes.get(key)
         if shape is None:
             self.spend(4 * self.pass_steps)
+            request = msgspec.structs.replace(request, ignore_hosts=(*request.ignore_hosts, *self._closed))
             completed = request if request.move is None else complete_request(request, self.state)
             shape = self._shapes[key] = self._scheduler.compile_shape(completed)
         return shape
@@ -182,6 +195,11 @@ class Board:
         claims, left = self._undo.pop()
         self._placement.withdraw(claims, left)
 
+    def undo_to(self, count: int) -> None:
+        """Undo all moves but the first ones."""
+        while len(self.steps) > count:
+            self.undo()
+
     @contextmanager
     def moving(self, step: Step) -> Iterator[None]:
         """Move an instance for the duration of the block."""
@@ -222,7 +240,7 @@ class Board:
     def _find_movers(self, row: int) -> Iterator[Mover]:
         state = self.state
         host_id = state.hosts.ids[row]
-        for resident in self._residents(state.hosts.names[row]):
+        for number, resident in enumerate(self._residents(state.hosts.names[row])):
             self.spend()
             uuid = uuid_bytes(resident.uuid)
             holder = None if uuid is None else state.holders.get(uuid)
@@ -238,6 +256,7 @@ class Board:
                 memory_mb=memory_mb,
                 group_id=holder.instance.group_id,
                 kind=_kind_of(resident, holder),
+                number=number,
             )
 
 

@@ -159,8 +159,7 @@ class _Consolidation:
         except SearchEnded:
             self._is_cut = True
         steps = tuple(board.steps)
-        while board.steps:
-            board.undo()
+        board.undo_to(0)
         return _Found(tuple(emptied), tuple(ends), steps)
 
     def _whole_hosts(self, found: _Found, granted: int) -> _Found:

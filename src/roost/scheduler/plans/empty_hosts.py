@@ -2,25 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from roost.engine.columns.types import Mask
 from roost.scheduler.plans.board import Board, Mover, Step
-from roost.scheduler.plans.fleet_use import hosts_in_use, is_in_use, shares_in_use
+from roost.scheduler.plans.fleet_use import hosts_in_use, is_in_use
 from roost.scheduler.plans.room_search import RoomSearch
+from roost.scheduler.plans.ways_out import LEAVING_MAX, Backtrack, fullest_targets, largest_first, ways_out
 
-# Targets per mover, fullest first, that a search tries.
-_TARGETS_MAX = 8
-# Hosts per mover, fullest first, that are judged.
-_JUDGED_MAX = 64
-# Moves per host that a search undoes before it gives up the host.
-_RETRIES_MAX = 64
 # Searches for helpers: other instances that make room for an instance without a host.
 _HELPED_MAX = 32
-# Helpers of an instance.
-_HELPERS_MAX = 2
-# Instances of a host that a search empties; it calls itself once per instance.
-LEAVING_MAX = 200
 
 
 class HostEmptying:
@@ -35,7 +24,7 @@ class HostEmptying:
         self._board = board
         self._takers = view & hosts_in_use(board.state)
         self._open = self._takers  # without the emptied hosts
-        self._retries = self._helped = self._moves_max = 0
+        self._helped = self._moves_max = 0
         self._banned: set[bytes] = set()
         self._unmovable: dict[int, bool] = {}
 
@@ -76,7 +65,7 @@ class HostEmptying:
                 continue
             if not is_in_use(board.state, row):
                 continue  # Its instances left to make room on other hosts.
-            movers = self._in_order(row)
+            movers = largest_first(board.movers(row))
             if len(movers) > min(moves_max - before, LEAVING_MAX) or not self.can_leave_empty(row):
                 continue
             if any(mover.uuid in banned for mover in movers) or not self._try(movers, row):
@@ -92,80 +81,27 @@ class HostEmptying:
     def _try(self, movers: Sequence[Mover], row: int) -> bool:
         """Empty a host; return whether it is empty then, and otherwise leave all as it was."""
         before = len(self._board.steps)
-        self._open[row], self._retries = False, _RETRIES_MAX
+        self._open[row] = False
         is_empty = False
         try:
-            is_empty = self._leave(movers, row)
+            is_empty = Backtrack(self._board, self._ways).leave(movers) and not is_in_use(self._board.state, row)
         finally:
             if not is_empty:
-                self._undo_to(before)
+                self._board.undo_to(before)
                 self._open[row] = self._takers[row]
         return is_empty
 
-    def _leave(self, movers: Sequence[Mover], row: int) -> bool:
-        """Move instances away; return whether the host is without use then, and otherwise leave all as it was."""
-        board = self._board
-        if not movers:
-            return not is_in_use(board.state, row)
-        mover, rest, before = movers[0], movers[1:], len(board.steps)
-        for helpers, target in self._ways(mover, spare=self._moves_max - before - len(movers)):
-            for step in (*helpers, Step(mover, target, row)):
-                board.make(step)
-            if self._leave(rest, row):
-                return True
-            self._undo_to(before)
-            self._retries -= 1
-            if self._retries < 0:
-                return False
-        return False
-
-    def _ways(self, mover: Mover, *, spare: int) -> Iterator[tuple[Sequence[Step], int]]:
-        """Yield targets of a mover; if there is none, yield helpers that make room on a target, and the target.
+    def _ways(self, mover: Mover, rest: int) -> Iterator[Sequence[Step]]:
+        """Yield the steps for a mover to leave, as ``ways_out`` does; only some movers of a search have helpers.
 
         Args:
             mover: the instance.
-            spare: upper bound on helpers.
+            rest: number of instances to leave after it.
         """
-        if mover.resident.how == "offload":
-            yield (), -1
-            return
-        targets = self._targets(mover)
-        yield from (((), target) for target in targets)
-        if targets or spare <= 0 or self._helped == _HELPED_MAX:
-            return
-        self._helped += 1
+        spare = self._moves_max - len(self._board.steps) - rest - 1
+        targets = fullest_targets(self._board, mover, self._open)
+        if not targets and spare > 0:
+            spare = 0 if self._helped == _HELPED_MAX else spare
+            self._helped += spare > 0
         search = RoomSearch(self._board, self._open)
-        for helpers, target in search.helpers(mover, moves_max=min(spare, _HELPERS_MAX)):
-            if not any(step.mover.uuid in self._banned for step in helpers):
-                yield helpers, target
-
-    def _undo_to(self, count: int) -> None:
-        while len(self._board.steps) > count:
-            self._board.undo()
-
-    def _targets(self, mover: Mover) -> list[int]:
-        """Return hosts for a mover now, fullest first."""
-        board = self._board
-        rows = board.possible_rows(mover)
-        rows = rows[self._open[rows]]
-        shares = shares_in_use(board.state)[rows]
-        shape, found = board.shape_of(mover), list[int]()
-        for row in rows[np.argsort(-shares, kind="stable")][:_JUDGED_MAX].tolist():
-            if board.fits(shape, row):
-                found.append(row)
-                if len(found) == _TARGETS_MAX:
-                    break
-        return found
-
-    def _in_order(self, row: int) -> list[Mover]:
-        """Return the movers of a host, largest first: the others find a host more easily."""
-        movers = self._board.movers(row)
-        total: dict[int, int] = {}
-        for mover in movers:
-            for class_id, amount in mover.freed.items():
-                total[class_id] = total.get(class_id, 0) + amount
-
-        def size(mover: Mover) -> float:
-            return sum(amount / max(total[class_id], 1) for class_id, amount in mover.freed.items())
-
-        return sorted(movers, key=lambda mover: (-size(mover), mover.uuid))
+        yield from ways_out(mover, targets, search, spare=spare, is_banned=lambda step: step.mover.uuid in self._banned)

@@ -1,11 +1,12 @@
 """Rehearse plans by real decisions, and describe their moves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from roost.errors import RoostError
+from roost.model.evidence.decision import Decision
 from roost.model.evidence.move_plans import PlanMove
 from roost.model.fleet import Departure
 from roost.model.names import derive_uuid
@@ -20,7 +21,8 @@ class Rehearsal(NamedTuple):
 
     granted: int  # moves before the first refused one
     host: str = ""  # the service for the request; empty: it was refused, or there is none
-    problem: str = ""  # why a move or the request was refused
+    problem: str = ""  # why a move or the request was refused first
+    refused: Mapping[int, str] = {}  # position of each refused move -> why it was refused
 
 
 def rehearse(fork: Fork, board: Board, steps: Sequence[Step], *, request: Request | None = None) -> Rehearsal:
@@ -34,21 +36,50 @@ def rehearse(fork: Fork, board: Board, steps: Sequence[Step], *, request: Reques
     """
     fork.scheduler.keeps_consumed = True  # Later moves see the cells and devices of earlier ones.
     acts: list[Request | Departure] = []
-    ends = []  # number of acts at the end of each move
+    moves: list[int] = []  # position of the move of each act
     for number, step in enumerate(steps):
         acts += _acts_of(step, number, board)
-        ends.append(len(acts))
-    host = ""
-    for at, result in enumerate(fork.scheduler.work([*acts, *(() if request is None else (request,))])):
-        if isinstance(result, RoostError):
-            problem = str(result)
-        elif result is None or result.is_granted:  # The last result is that of the request.
-            host = result.picks[0].host if result is not None and at == len(acts) else ""
-            continue
-        else:
-            problem = result.reason
-        return Rehearsal(sum(end <= at for end in ends), problem=problem)
-    return Rehearsal(len(steps), host)
+        moves += [number] * (len(acts) - len(moves))
+    results = fork.scheduler.work([*acts, *(() if request is None else (request,))])
+    refused: dict[int, str] = {}
+    for number, result in zip(moves, results, strict=False):
+        problem = _problem_of(result)
+        if problem:
+            refused.setdefault(number, problem)
+    if refused:
+        first = min(refused)
+        return Rehearsal(first, problem=refused[first], refused=refused)
+    last = None if request is None else results[-1]
+    if isinstance(last, Decision) and last.is_granted:
+        return Rehearsal(len(steps), last.picks[0].host)
+    return Rehearsal(len(steps), problem=_problem_of(last))
+
+
+def choose_targets(fork: Fork, board: Board, movers: Sequence[Mover], *, closed: Sequence[str]) -> dict[bytes, int]:
+    """Let instances leave in order, each to the host of a real decision; return the rows of these hosts, by uuid.
+
+    Args:
+        fork: a copy of the fleet without the moves of the board.
+        board: names of hosts.
+        movers: the instances; those that are offloaded are left out.
+        closed: services that take no instance.
+    """
+    fork.scheduler.keeps_consumed = True
+    moving: list[Mover] = []
+    acts: list[Request | Departure] = []
+    for mover in movers:
+        if mover.resident.request is not None:
+            moving.append(mover)
+            request, departure = _begin_and_end(mover.resident.request, mover, len(moving))
+            acts += [_replace(request, ignore_hosts=(*request.ignore_hosts, *closed)), departure]
+    chosen: dict[bytes, int] = {}
+    hosts = board.state.hosts
+    for mover, result in zip(moving, fork.scheduler.work(acts)[::2], strict=True):
+        if isinstance(result, Decision) and result.is_granted:
+            pick = result.picks[0]
+            rows = hosts.rows_of_name[pick.host.lower()]
+            chosen[mover.uuid] = next(row for row in rows if hosts.nodes[row] == pick.node)
+    return chosen
 
 
 def describe_moves(board: Board, steps: Sequence[Step], reason: Callable[[Step], str]) -> list[PlanMove]:
@@ -101,10 +132,21 @@ def _acts_of(step: Step, number: int, board: Board) -> list[Request | Departure]
     if resident.request is None:
         return [Departure(instance_uuids=(resident.uuid,))]
     hosts = board.state.hosts
-    move = resident.request.move
-    assert move is not None, "it moves"
-    migration = derive_uuid("migration", "plan", resident.uuid, str(number))
     before = resident.request.destination or Destination()
     destination = _replace(before, host=hosts.names[step.target], node=hosts.nodes[step.target])
-    request = _replace(resident.request, move=_replace(move, migration_uuid=migration), destination=destination)
-    return [request, Departure(instance_uuids=(migration,))]
+    return list(_begin_and_end(_replace(resident.request, destination=destination), step.mover, number))
+
+
+def _begin_and_end(request: Request, mover: Mover, number: int) -> tuple[Request, Departure]:
+    """Return the acts of a move by a request: the decision, and the release of the previous allocations."""
+    assert request.move is not None, "it moves"
+    migration = derive_uuid("migration", "plan", mover.resident.uuid, str(number))
+    moving = _replace(request, move=_replace(request.move, migration_uuid=migration))
+    return moving, Departure(instance_uuids=(migration,))
+
+
+def _problem_of(result: Decision | RoostError | None) -> str:
+    """Return why a decision was refused; empty: it was granted, or there is none."""
+    if isinstance(result, RoostError):
+        return str(result)
+    return "" if result is None or result.is_granted else result.reason

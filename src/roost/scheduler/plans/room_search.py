@@ -51,17 +51,18 @@ class RoomSearch:
         for _ in self._make_fit(_Goal(request, None), row, limit=moves_max):
             yield list(self._board.steps)
 
-    def helpers(self, mover: Mover, *, moves_max: int) -> Iterator[tuple[list[Step], int]]:
+    def helpers(self, mover: Mover, *, moves_max: int, has_chains: bool = False) -> Iterator[tuple[list[Step], int]]:
         """Yield moves after which a host takes an instance, one list for each of the nearest hosts, and the host.
 
         Args:
             mover: an instance without a host.
             moves_max: upper bound on the moves of a list.
+            has_chains: whether further instances make room for these moves.
 
         Raises:
             SearchEnded: the steps of the board are used up.
         """
-        board, self._has_helpers = self._board, False
+        board, self._has_helpers = self._board, has_chains
         before = len(board.steps)
         goal = _Goal(board.shape_of(mover), mover)
         for row in self._near_hosts(mover):

@@ -142,6 +142,57 @@ def test_consolidate_refuses_wrong_questions(command):
     assert command("plan", "consolidate", "--moves", "1001")[0] == 2
 
 
+@pytest.fixture
+def crowded(command, spread):
+    """Add an instance, so that host-2 is emptied only after a move from host-0 to host-1."""
+    assert command("instance", "create", "more", *flavor(2), "--host", "host-0", "--wait")[0] == 0
+    return spread
+
+
+@pytest.mark.usefixtures("crowded")
+def test_drain_makes_room_and_its_plan_can_be_applied(command, tmp_path):
+    assert command("host", "drain", "host-2", "--check")[0] == 1
+    code, output, _ = command("plan", "drain", "host-2", "--json")
+    plan = json.loads(output)
+    moves = [(move["instance"], move["source"], move["target"]) for move in plan["moves"]]
+    assert (code, moves) == (0, [("more", "host-0", "host-1"), ("log", "host-2", "host-0")])
+    assert ([each["host"] for each in plan["emptied"]], plan["extra"], plan["staying"]) == (["host-2"], 1, [])
+    lines = command("plan", "drain", "HOST-2")[1].splitlines()
+    assert lines[0].split() == ["emptied", "host", "moves", "memory"]
+    assert lines[-2:] == ["2 moves, 32 MiB of memory to copy; 1 of them to make room", "1 host of 1 empty then"]
+    path = tmp_path / "plan.json"
+    path.write_text(output)
+    assert command("plan", "apply", str(path), "--dry-run")[0] == 0
+    assert command("plan", "apply", str(path))[0] == 0
+    assert "host-2" not in {each["host"] for each in json.loads(command("instance", "list", "--json")[1])}
+
+
+@pytest.mark.usefixtures("crowded")
+def test_drain_lists_the_instances_that_stay(command):
+    code, output, error = command("plan", "drain", "host-2", "--extra", "0")
+    assert (code, error) == (6, "roost: 1 of 1 hosts would not be emptied\n")
+    lines = output.splitlines()
+    assert lines[0].split() == ["staying", "instance", "host", "problem"]
+    assert lines[1].startswith("log")
+    assert "lack 3 VCPU or more" in lines[1]
+    assert lines[-1] == "0 hosts of 1 empty then"
+
+
+@pytest.mark.usefixtures("crowded")
+def test_drain_of_a_rack_moves_nothing_into_it(command):
+    plan = json.loads(command("plan", "drain", "--rack", "r1", "--json")[1])
+    assert {move["target"] for move in plan["moves"]} <= {"host-2"}
+    assert ({each["host"] for each in plan["staying"]}, plan["hosts"]) == ({"host-0", "host-1"}, 2)
+
+
+def test_drain_refuses_wrong_questions(command):
+    assert "give HOST, --aggregate, --zone or --rack" in command("plan", "drain")[2]
+    assert command("plan", "drain", "none") == (4, "", "roost: no such host: none\n")
+    command("aggregate", "create", "rack")
+    assert command("plan", "drain", "rack")[2].endswith("rack is an aggregate: use --aggregate rack\n")
+    assert command("plan", "drain", "host-0", "--extra", "1001")[0] == 2
+
+
 @pytest.mark.usefixtures("players")
 def test_balance_prints_the_spread_before_and_after(command):
     for name in ("a", "b", "c"):

@@ -1,6 +1,7 @@
 """``roost plan apply``, on a server with agents."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -54,6 +55,27 @@ def test_move_from_another_host_fails_and_stops_those_that_need_it(command, plan
         assert (code, output.splitlines()[-1]) == (1, "0 done, 1 failed, 1 skipped")
         assert "is on host-1, and not on host-0" in output
     assert hosts_of(command) == {"web": "host-1", "db": "host-1"}
+
+
+def test_plan_waits_for_its_window_until_the_deadline(command, plan):
+    window = f"{datetime.now(UTC) + timedelta(hours=12):%H:00-%H:59}"
+    before = hosts_of(command)
+    code, output, error = command("plan", "apply", plan, "--window", window, "--deadline", "0.5")
+    assert (code, output.splitlines()[-1], hosts_of(command)) == (1, "0 done, 0 failed, 2 skipped", before)
+    wait, *_ = error.splitlines()
+    assert wait.startswith("waiting for the window at ")
+    assert wait.endswith(f"{window.partition('-')[0]}:00Z")
+    assert command("plan", "apply", plan, "--window", window, "--window", "00:00-24:00")[0] == 0
+
+
+def test_wrong_windows_move_nothing(command, plan):
+    before = hosts_of(command)
+    code, _, error = command("plan", "apply", plan, "--window", "sunday@1-2")
+    problem = "the window 'sunday@1-2' must have the form HH:MM-HH:MM or sat,sun@HH:MM-HH:MM"
+    assert (code, error) == (2, f"roost: {problem}\n")
+    many = [word for _ in range(21) for word in ("--window", "00:00-24:00")]
+    assert "give at most 20 windows, not 21" in command("plan", "apply", plan, *many)[2]
+    assert hosts_of(command) == before
 
 
 def test_file_without_moves_is_refused(command, tmp_path):

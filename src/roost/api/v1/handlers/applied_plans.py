@@ -22,7 +22,8 @@ def apply(call: Call) -> Response | Plan[Response]:
     Returns the operation (202); in a dry run, the rehearsed moves (200). Every move is decided again when it begins. If
     it does not fit then, it fails, and the moves that need it are skipped. Without the policy
     ``roost:all_projects``, moves of instances of other projects fail. Fails with 400 for moves that do not form a
-    plan; with 403 for a host outside the token's bounds; with 409 on a server with a remote Placement.
+    plan, or invalid windows; with 403 for a host outside the token's bounds; with 409 on a server with a remote
+    Placement.
     """
     body = call.body
     assert isinstance(body, ApplyBody)
@@ -30,6 +31,7 @@ def apply(call: Call) -> Response | Plan[Response]:
         raise Conflict("this server uses a remote Placement: plans are not supported", problem_type="not-supported")
     moves = tuple(map(_move, body.moves))
     accept_plan.check_moves(moves)
+    accept_plan.check_windows(body.windows)
     for host in {name for move in moves for name in (move.source, move.target) if name}:
         call.check_host(host)
     reader = call.agents.reader(call.current)
@@ -51,6 +53,7 @@ def apply(call: Call) -> Response | Plan[Response]:
         per_host=body.per_host,
         per_group=body.per_group,
         deadline_at_s=0.0 if body.deadline_s is None else now_s + body.deadline_s,
+        windows=tuple(body.windows),
     )
     plan = accept_plan.apply(
         call.current,
@@ -78,10 +81,10 @@ def _is_same(previous: OperationRow, body: ApplyBody, moves: tuple[AppliedMove, 
     if previous.kind != "apply":
         return False
     stored = body_of(previous, PlanApplication)
-    limits = (stored.at_once, stored.per_host, stored.per_group)
-    return limits == (body.at_once, body.per_host, body.per_group) and list(map(_key, stored.moves)) == list(
-        map(_key, moves)
-    )
+    limits = (stored.at_once, stored.per_host, stored.per_group, list(stored.windows))
+    return limits == (body.at_once, body.per_host, body.per_group, body.windows) and list(
+        map(_key, stored.moves)
+    ) == list(map(_key, moves))
 
 
 def _key(move: AppliedMove) -> tuple[object, ...]:

@@ -122,6 +122,8 @@ def plan_progress(row: OperationRow) -> PlanProgress | None:
         per_host=body.per_host,
         per_group=body.per_group,
         deadline_at_s=body.deadline_at_s,
+        windows=body.windows,
+        opens_at_s=0.0 if row.outcome else body.opens_at_s,
         moves=moves,
     )
 

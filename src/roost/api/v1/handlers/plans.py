@@ -1,18 +1,23 @@
-"""Plans: moves of instances to make room for a request, to empty hosts, or to balance hosts."""
+"""Plans: moves of instances to make room for a request, to empty or drain hosts, or to balance hosts."""
+
+from collections.abc import Callable
 
 import msgspec
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.handlers.decisions import request_of, visible_decision
-from roost.api.v1.schemas.plans import BalanceBody, ConsolidationBody, RoomBody
+from roost.api.v1.schemas.plans import BalanceBody, ConsolidationBody, HostsDrainBody, RoomBody
 from roost.api.v1.wire.decode_body import field_problem
-from roost.conductor.intake.movable_instances import movable_instances
+from roost.conductor.intake.movable_instances import immovable_instances, movable_instances
 from roost.errors import Conflict
+from roost.fleet.host_writes import rows_of_service
 from roost.model.request import Request
+from roost.model.work.work_rows import StatusRow
 from roost.scheduler.plans.balance import balance
 from roost.scheduler.plans.board import Residents
 from roost.scheduler.plans.consolidate import consolidate
+from roost.scheduler.plans.drain_hosts import drain_hosts
 from roost.scheduler.plans.make_room import make_room
 
 
@@ -51,6 +56,31 @@ def emptying(call: Call) -> Response:
     return json_response(plan)
 
 
+def draining(call: Call) -> Response:
+    """Plan moves of instances to empty given hosts; nothing moves.
+
+    Returns the emptied hosts, the moves, and the staying instances with reasons. Instances move as in a drain;
+    without the policy ``roost:all_projects``, only those of the token's project do. Fails with 404 for an unknown host;
+    with 403 for one outside the token's bounds; with 409 on a server with a remote Placement.
+    """
+    body = call.body
+    assert isinstance(body, HostsDrainBody)
+    residents = _residents(call)
+    rows: list[int] = []
+    for name in body.hosts:
+        call.check_host(name)
+        rows += rows_of_service(call.current.state, name)
+    plan = drain_hosts(
+        call.product.fork,
+        residents,
+        immovable_instances(call.agents.reader(call.current), may_move=_may_move(call)),
+        rows=list(dict.fromkeys(rows)),
+        moves_max=body.moves,
+        extra_max=body.extra,
+    )
+    return json_response(plan)
+
+
 def balancing(call: Call) -> Response:
     """Plan moves of instances from full to empty hosts, so that used shares are more equal; nothing moves.
 
@@ -82,8 +112,13 @@ def _residents(call: Call) -> Residents:
     return movable_instances(
         call.agents.reader(call.current),
         call.current.store.document,
-        may_move=lambda status: call.can_see_all or call.can_see(status.project_id),
+        may_move=_may_move(call),
     )
+
+
+def _may_move(call: Call) -> Callable[[StatusRow], bool]:
+    """Return a function to tell whether the client may move an instance."""
+    return lambda status: call.can_see_all or call.can_see(status.project_id)
 
 
 def _find_request(call: Call, body: RoomBody) -> Request:

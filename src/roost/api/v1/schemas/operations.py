@@ -80,6 +80,11 @@ class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at_s: Annotated[
         float, Meta(description="Time from which on no move begins, in seconds since the epoch; 0: no deadline.")
     ]
+    windows: Annotated[tuple[str, ...], Meta(description="Windows of time in UTC in which moves begin; empty: always.")]
+    opens_at_s: Annotated[
+        float,
+        Meta(description="Time of the next window, in seconds since the epoch; 0: moves may begin, or none is left."),
+    ]
     moves: Annotated[list[PlanProgressMove], Meta(description="The moves, in order.")]
 
 

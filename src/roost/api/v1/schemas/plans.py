@@ -9,6 +9,7 @@ from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.conductor.intake.accept_drain import AT_ONCE_MAX
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
 from roost.model.work.change_memory import MoveState
+from roost.model.work.move_windows import WINDOWS_MAX
 
 # Maximum number of further hosts in a plan.
 WITH_HOSTS_MAX = 1_000
@@ -86,6 +87,20 @@ class ConsolidationBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     moves: _FleetMoves = FLEET_MOVES_MAX
 
 
+class HostsDrainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question for a plan to empty given hosts."""
+
+    hosts: Annotated[
+        Annotated[list[str], Meta(min_length=1, max_length=WITH_HOSTS_MAX)],
+        Meta(description="Names of the services to empty; they take no instances."),
+    ]
+    moves: _FleetMoves = FLEET_MOVES_LIMIT
+    extra: Annotated[
+        Annotated[int, Meta(ge=0, le=FLEET_MOVES_LIMIT)],
+        Meta(description="Of them, maximum number of moves of instances on other hosts, to make room."),
+    ] = FLEET_MOVES_MAX
+
+
 class BalanceBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question for a plan to balance hosts."""
 
@@ -131,6 +146,14 @@ class ApplyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Annotated[float, Meta(gt=0, le=DEADLINE_MAX_S)] | None,
         Meta(description="Seconds from now on after which no move begins; null: no deadline."),
     ] = None
+    windows: Annotated[
+        Annotated[list[str], Meta(max_length=WINDOWS_MAX)],
+        Meta(
+            description=(
+                "Windows of time in UTC, such as 22:00-06:00 or sat,sun@22:00-06:00; outside of all, no move begins."
+            )
+        ),
+    ] = []
 
 
 class RehearsedMove(msgspec.Struct, frozen=True, kw_only=True):

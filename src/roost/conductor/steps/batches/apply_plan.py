@@ -1,8 +1,8 @@
 """Apply a plan: make its moves in order, several at a time, each by a separate operation.
 
 A move begins when the moves that it needs are done and the limits allow it. If it cannot begin, or fails on its hosts,
-it is recorded as failed. The moves that need it are skipped, and the others continue. From the deadline on, no move
-begins, and the moves under way continue to their end.
+it is recorded as failed. The moves that need it are skipped, and the others continue. From the deadline on, and outside
+of the windows of time, no move begins, and the moves under way continue to their end.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from roost.conductor.intake.accept_drain import drain_method
-from roost.conductor.intake.accept_plan import is_made, refusal_of
+from roost.conductor.intake.accept_plan import find_opening, format_opening, is_made, refusal_of
 from roost.conductor.intake.departures import begin_departure
 from roost.conductor.operation.events import Event
 from roost.conductor.operation.faults import describe_error
@@ -42,6 +42,7 @@ class _Round:
         self._next = {move.number for move in _next_moves(body)}  # the view has the statuses of their instances
         self._use: Counter[tuple[str, str]] = Counter()
         self._attempts = 0
+        self._opens_at_s = find_opening(body.windows, now_s=view.now_s)
         self.writes: list[Write] = []
         self.work: list[Put] = []
 
@@ -50,14 +51,23 @@ class _Round:
         moves = [self._end(move) for move in self._body.moves]
         self._use.update(_count_use(moves))
         stop = self._stop_reason()
-        return _replace(self._body, moves=tuple(self._begin_or_skip(move, stop) for move in moves))
+        moves = [self._begin_or_skip(move, stop) for move in moves]
+        opens_at_s = self._opens_at_s if any(move.state == "waiting" for move in moves) else 0.0
+        if opens_at_s not in {0.0, self._body.opens_at_s}:
+            self.work.append(story_line(self._view, self._desk, "apply.waiting", until=format_opening(opens_at_s)))
+        return _replace(self._body, moves=tuple(moves), opens_at_s=opens_at_s)
 
     def has_more(self, after: PlanApplication) -> bool:
         """Return whether further moves may begin at once, since other moves ended or began in this round."""
-        if _states_of(after) == _states_of(self._body):
+        if self._is_closed or _states_of(after) == _states_of(self._body):
             return False
         was_cut = self._attempts == self._body.at_once
         return was_cut or any(move.number not in self._next for move in _next_moves(after))
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether it is outside of all windows."""
+        return self._opens_at_s > 0
 
     def _set(self, move: AppliedMove, **changes: object) -> AppliedMove:
         after = _replace(move, **changes)
@@ -96,7 +106,11 @@ class _Round:
         if stop or missing:
             problem = stop or f"it needs move {missing}, which {_WORDS[needed[missing]]}"
             return self._set(move, state="skipped", problem=problem)
-        if move.number not in self._next or not _can_begin(self._body, move, states=self._states, use=self._use):
+        if (
+            self._is_closed
+            or move.number not in self._next
+            or not _can_begin(self._body, move, states=self._states, use=self._use)
+        ):
             return move
         if self._is_syncing(move):
             return move  # It begins when its host has reported its state.
@@ -144,7 +158,7 @@ def move(view: View, desk: Desk, body: PlanApplication) -> Commit:
         operation = (
             advance(view, "move", body=after)
             if turn.has_more(after)
-            else wait_until(view, view.now_s + view.terms.parts_check_s, body=after)
+            else wait_until(view, _due_at_s(view, after), body=after)
         )
         return Commit(operation=operation, writes=tuple(turn.writes), work=tuple(turn.work))
     missing = counts["failed"] + counts["skipped"]
@@ -154,6 +168,13 @@ def move(view: View, desk: Desk, body: PlanApplication) -> Commit:
         problem += f"{counts['skipped']:,} were skipped"
     event = story_line(view, desk, "apply.failed" if problem else "apply.done", problem=problem)
     return Commit(operation=end(view, body=after, problem=problem), writes=tuple(turn.writes), work=(*turn.work, event))
+
+
+def _due_at_s(view: View, body: PlanApplication) -> float:
+    """Return the time of the next step: without moves under way, the opening of the next window, or the deadline."""
+    if body.opens_at_s and all(move.state != "moving" for move in body.moves):
+        return min(body.opens_at_s, body.deadline_at_s or body.opens_at_s)
+    return view.now_s + view.terms.parts_check_s
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:

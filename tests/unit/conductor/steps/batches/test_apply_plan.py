@@ -1,5 +1,7 @@
 """Applied plans: moves begin in order within their limits; failed ones stop only the moves that need them."""
 
+import json
+
 import pytest
 
 from roost.conductor.intake import accept_drain, accept_plan
@@ -39,7 +41,7 @@ def planned(number, name, target="h1", *, source="h0", after=()):
     return AppliedMove(number=number, instance=uuid_named(name), source=source, target=target, after=after)
 
 
-def apply(app, *moves, at_once=9, per_host=9, per_group=9, deadline_s=None):
+def apply(app, *moves, at_once=9, per_host=9, per_group=9, deadline_s=None, windows=()):
     """Begin to apply a plan."""
     now_s = app.clock.now_s()
     body = PlanApplication(
@@ -48,6 +50,7 @@ def apply(app, *moves, at_once=9, per_host=9, per_group=9, deadline_s=None):
         per_host=per_host,
         per_group=per_group,
         deadline_at_s=0.0 if deadline_s is None else now_s + deadline_s,
+        windows=windows,
     )
     return app.run(
         lambda current: accept_plan.apply(
@@ -156,6 +159,70 @@ def test_after_the_deadline_no_move_begins_and_open_ones_end(app):
     row, _ = finish(app, operation)
     assert results(row) == [("done", ""), ("skipped", "the deadline of the plan has passed")]
     assert (app.status("one").host, app.status("two").host) == ("h1", "h0")
+
+
+def waits_of(app, operation):
+    """Return the time of the next step, that of the next window, and the ends of waits in the story."""
+    row = app.reader.operation(operation.id)
+    story = [json.loads(each.body) for each in app.reader.events_of(row.id, newest=99) if each.kind == "apply.waiting"]
+    return row.due_at_s, body_of(row, PlanApplication).opens_at_s, [each["until"] for each in story]
+
+
+def test_outside_of_its_windows_a_plan_waits_without_work(app):
+    build(app, "one")
+    assert app.clock.now_s() == 1000.0  # 00:16:40
+    operation = apply(app, planned(1, "one"), windows=("00:20-00:22", "fri@00:00-24:00"))
+    assert app.turn() == 1
+    assert waits_of(app, operation) == (1200.0, 1200.0, ["1970-01-01 00:20Z"])
+    advance_clock(app, app.hands, 199.9)
+    assert (app.turn(), app.reader.parts_of(operation.id)) == (0, [])
+    advance_clock(app, app.hands, 0.1)
+    row, _ = finish(app, operation)
+    assert (results(row), app.status("one").host) == ([("done", "")], "h1")
+    assert waits_of(app, operation)[1:] == (0.0, ["1970-01-01 00:20Z"])
+
+
+def test_at_the_end_of_a_window_moves_under_way_complete_and_no_other_begins(app):
+    build(app, "one", "two")
+    operation = apply(app, planned(1, "one"), planned(2, "two"), at_once=1, windows=("00:16-00:17",))
+    app.turn()
+    advance_clock(app, app.hands, 20.0)
+    app.turn()
+    assert waits_of(app, operation)[:2] == (1021.0, 87_360.0), "it still watches the move under way"
+    for _ in range(3):
+        run_agents_until_idle(app, app.hands)
+        advance_clock(app, app.hands, 1.0)
+        app.turn()
+    assert results(app.reader.operation(operation.id)) == [("done", ""), ("waiting", "")]
+    assert waits_of(app, operation) == (87_360.0, 87_360.0, ["1970-01-02 00:16Z"])
+    app.clock.time_s = 87_360.0
+    row, _ = finish(app, operation)
+    assert results(row) == [("done", ""), ("done", "")]
+
+
+def test_deadline_ends_a_plan_that_waits_for_its_window(app):
+    build(app, "one")
+    operation = apply(app, planned(1, "one"), deadline_s=60.0, windows=("12:00-13:00",))
+    app.turn()
+    assert waits_of(app, operation)[:2] == (1060.0, 43_200.0)
+    advance_clock(app, app.hands, 60.0)
+    row, _ = finish(app, operation, turns=1)
+    assert results(row) == [("skipped", "the deadline of the plan has passed")]
+
+
+def test_plan_that_waits_for_its_window_can_be_cancelled(app):
+    build(app, "one")
+    operation = apply(app, planned(1, "one"), windows=("12:00-13:00",))
+    app.turn()
+    app.run(lambda _current: accept_drain.cancel(app.reader, uuid_text(operation.uuid), now_s=app.clock.now_s()))
+    row, _ = finish(app, operation, turns=1)
+    assert results(row) == [("skipped", "the plan was cancelled")]
+
+
+def test_wrong_windows_are_refused():
+    accept_plan.check_windows(["sat,sun@22:00-06:00"])
+    with pytest.raises(BadRequest, match="the window '22:00-22:00' is empty: it begins and ends at the same time"):
+        accept_plan.check_windows(["21:00-22:00", "22:00-22:00"])
 
 
 def test_cancelled_plan_ends_its_open_moves_only(app):
