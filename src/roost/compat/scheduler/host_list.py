@@ -117,6 +117,10 @@ class HostList(HostView):
         counts = np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
         return counts if excluding is None else counts - self.holds_instance(excluding)
 
+    def has_members(self, group: Group, *, excluding: str | None = None) -> bool:
+        """Return whether any host has a member of a group, optionally without one of them."""
+        return bool((self.members(group, excluding=excluding) > 0).any())
+
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Return a mask of the hosts with an instance: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
