@@ -61,10 +61,7 @@ def register(
     _check_owner(current.state, registration, before, host=host, now_s=now_s, down_time_s=down_time_s)
     spellings = _letter_cases(current.state, host)
     moves = moves_away(reader, spellings)
-    # Instances that are being evacuated may still be on the host, or may return to it.
-    held = [each.instance_uuid for each in moves if is_held_by(each, name)]
-    uuids = [*dict.fromkeys((*guests, *held))]
-    statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
+    uuids, statuses = _find_instances(reader, name, guests, moves=moves)
     migrations = _moves_of(reader, name, statuses.values())
     row = _row_of(registration, before, run=run, host=host, now_s=now_s)
     found = reconcile_guests(reader, row, registration.guests, uuids=uuids, statuses=statuses, migrations=migrations)
@@ -96,6 +93,25 @@ def register(
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
     writes = (*releases, *(write_report_time(current.state, name, reported_at_s=None) if fates.is_clean else ()))
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
+
+
+def _find_instances(
+    reader: WorkReader, name: str, guests: Sequence[bytes], *, moves: Iterable[MigrationRow]
+) -> tuple[list[bytes], dict[bytes, StatusRow]]:
+    """Return the instances of a registration: those of its guests, and those that are being evacuated from the host.
+
+    The latter may still be on the host, or may return to it. But those that are being deleted do not return.
+
+    Args:
+        name: of the service, in lower case.
+        guests: uuids of the reported guests.
+        moves: away from the host.
+    """
+    held = [each.instance_uuid for each in moves if is_held_by(each, name)]
+    uuids = [*dict.fromkeys((*guests, *held))]
+    statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
+    deleted = {uuid for uuid, status in statuses.items() if status.task == "deleting"}.difference(guests)
+    return [uuid for uuid in uuids if uuid not in deleted], statuses
 
 
 def poll(

@@ -96,7 +96,9 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "destroy"
     local_moves = [each for each in moves if each.source_host.lower() == host or _is_in_transit(each, host)]
     if any(is_held_by(each, host) for each in local_moves):
-        return "hold"  # The instance may run elsewhere already, or may have to return.
+        # The instance may run elsewhere already, or may have to return. A deletion waits for the host, so the host
+        # must not wait for the deletion.
+        return "destroy" if status.task == "deleting" else "hold"
     is_home = status.host.lower() == host
     if not is_home and any(has_left(each, host) for each in local_moves):
         return "destroy"  # No move back to this host can begin before it is clean, so the guest is a leftover.
