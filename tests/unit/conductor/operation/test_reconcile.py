@@ -62,6 +62,11 @@ def test_guest_is_held_on_its_host_until_the_evacuation_ends():
     assert not reconcile("h1", [ONE], statuses={ONE: home}, migrations=[moving]).is_clean
 
 
+def test_guest_of_an_evacuated_instance_is_destroyed_if_the_instance_is_being_deleted():
+    moving = migration(kind="evacuate", status="moving", source_host="h1", target_host="h2")
+    assert fate(status(status="ACTIVE", host="h1", task="deleting"), moving) == "destroy"
+
+
 def test_guest_of_a_returned_instance_is_kept_after_an_evacuation():
     finished = migration(kind="evacuate", status="finished", source_host="h1", target_host="h2")
     assert fate(status(status="ACTIVE", host="h1"), finished) == "keep"

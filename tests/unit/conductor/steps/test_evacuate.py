@@ -159,6 +159,25 @@ def test_returning_host_without_the_guest_is_not_ready_at_once(app):
     check_old_host_is_clean(app)
 
 
+@pytest.mark.parametrize("has_guest", [True, False])
+def test_old_host_returns_during_the_deletion_of_the_instance(app, has_guest):
+    # The deletion waits for the hosts, so the host must not wait for the deletion.
+    evacuate_from_gone_host(app)
+    app.turn()
+    app.delete("one")
+    app.turn()
+    old = app.hands["h0"]
+    if not has_guest:
+        old.guests.clear()
+    reply = old.register()
+    assert (reply.is_ready, reply.hold, reply.destroy) == (not has_guest, (), (ONE,) if has_guest else ())
+    old.guests.clear()
+    assert old.register().is_ready
+    run_agents_until_idle(app, app.hands)
+    assert app.status("one").status == "DELETED"
+    assert (nodes_by_consumer(app), app.open_operations()) == ({}, [])
+
+
 def test_instance_returns_to_its_old_host_if_every_target_fails(app):
     evacuate_from_gone_host(app)
     script = {(f"h{number}", "spawn"): [failure(f"no room {number}")] for number in (1, 2, 3)}
