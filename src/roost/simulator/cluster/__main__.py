@@ -10,22 +10,26 @@ from roost.simulator.cluster.seed_runs import run_seeds, sum_results
 from roost.simulator.cluster.simulation import SeedResult
 
 _BAR = 40
+_SEEDS = "0-3499,4056"
 
 
-def parse_seeds(text: str) -> range:
-    """Parse a seed or a range of seeds: ``7``, or ``0-999``.
+def parse_seeds(text: str) -> list[int]:
+    """Parse seeds and ranges of seeds, separated by commas: ``7``, or ``0-999,4056``.
 
-    >>> parse_seeds("7"), parse_seeds("3-5")
-    (range(7, 8), range(3, 6))
+    >>> parse_seeds("7"), parse_seeds("3-5,9")
+    ([7], [3, 4, 5, 9])
     """
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run seeds and print their totals and failures."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
-    parser.add_argument("--seeds", type=parse_seeds, default="0-3499", help="a seed, or a range: 0-3499")
+    parser.add_argument("--seeds", type=parse_seeds, default=_SEEDS, help=f"seeds and ranges: {_SEEDS}")
     parser.add_argument("--kinds", default="", help="kinds of operations to request, separated by commas; empty: all")
     parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
     options = parser.parse_args(arguments)

@@ -19,7 +19,7 @@ from roost.model.work.orders import Order
 RARE_SEEDS = range(1_000, 1_500)
 FOCUS_SEEDS = range(1_500, 3_000)
 LOSS_SEEDS = range(3_000, 3_100)
-RESTORE_SEEDS = range(3_100, 3_200)
+RESTORE_SEEDS = (*range(3_100, 3_200), 4_056)  # the last one prepares a move on a host with a guest
 PLAN_SEEDS = range(3_200, 3_300)
 HELD_SEEDS = range(3_300, 3_500)
 WAKE_S = 0.5  # seconds between early wake-ups
