@@ -129,7 +129,7 @@ def consolidate(
     default=FLEET_MOVES_MAX,
     show_default=True,
     metavar="N",
-    help="Of them, maximum number of moves of instances on other hosts, to make room.",
+    help="Maximum number of moves of instances on other hosts, to make room; they count as moves, too.",
 )
 @output_options(can_watch=False)
 @backend_options
