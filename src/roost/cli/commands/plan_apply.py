@@ -10,9 +10,10 @@ from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.instance.request_fields import read_request_document
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.options import Command
-from roost.cli.output.list_view import Column, ListView, fault_field, field
+from roost.cli.output.list_view import ListView, fault_field, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import format_time
+from roost.cli.views.plan_view import MOVE_COLUMNS
 from roost.errors import RoostError
 from roost.model.work.move_windows import WINDOWS_MAX
 
@@ -20,10 +21,7 @@ _FIELDS = ("number", "instance_uuid", "source", "target", "after")
 _RESULTS = ListView(
     nouns="moves",
     columns=(
-        field("number", head="move"),
-        field("instance"),
-        field("source", head="from"),
-        Column(name="target", head="to", value=lambda row: row["target"] or "-"),
+        *MOVE_COLUMNS,
         field("state", kind="state"),
         fault_field("problem"),
     ),

@@ -12,13 +12,17 @@ def _percent_column(name: str) -> Column:
     return Column(name=name, value=lambda row: f"{100 * row[name]:.1f} %")
 
 
+# The first columns of every table of moves.
+MOVE_COLUMNS = (
+    field("number", head="move"),
+    field("instance"),
+    field("source", head="from"),
+    Column(name="target", head="to", value=lambda row: row["target"] or "-"),
+)
 _MOVES = ListView(
     nouns="moves",
     columns=(
-        field("number", head="move"),
-        field("instance"),
-        field("source", head="from"),
-        Column(name="target", head="to", value=lambda row: row["target"] or "-"),
+        *MOVE_COLUMNS,
         Column(name="how", value=lambda row: row["how"].replace("_", "-"), kind="keep"),
         Column(name="memory", value=lambda row: f"{row['memory_mb']:,} MiB" if row["memory_mb"] else "-"),
         Column(name="after", value=lambda row: ", ".join(map(str, row["after"])) or "-"),
