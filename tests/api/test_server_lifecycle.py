@@ -37,6 +37,18 @@ def test_request_in_flight_is_completed_before_shutdown(tmp_path):
         assert server.process.wait(timeout=30) == 0
 
 
+def test_idle_client_gets_a_last_response_from_a_stopping_server(tmp_path):
+    with serve(folder=tmp_path) as server, closing(HTTPConnection("127.0.0.1", server.port)) as client:
+        for is_last in (False, True):
+            client.request("GET", "/traits", headers=ADMIN)
+            answer = client.getresponse()
+            answer.read()
+            assert (answer.status, answer.will_close) == (200, is_last)
+            if not is_last:
+                server.tell_to_stop()
+        assert server.process.wait(timeout=30) == 0
+
+
 def test_stop_timeout_ends_unfinished_requests(tmp_path):
     with serve(settings="stop_timeout_s = 1", folder=tmp_path) as server, server.connect() as client:
         client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 5\r\n" + HEAD + b"\r\n")

@@ -69,14 +69,17 @@ def test_command_line_options_need_no_restart(folder):
 
 
 def test_all_workers_reload_settings_including_restarted_ones(tmp_path, postgres_url):
-    with roost_api(fleet(2, vcpus=8), url=postgres_url):
+    with roost_api(fleet(2, vcpus=32), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
         (tmp_path / "roost.toml").write_text(PACKING_SETTINGS)
         server.process.send_signal(signal.SIGHUP)
         wait_for_events(server, "settings_loaded", count=2)
+        assert len(set(hosts_of(server, 6))) == 1
+        wait_for_events(server, "workers_replaced")
+        assert len(set(hosts_of(server, 6))) == 1
         os.kill(_child_of(server.process.pid), signal.SIGKILL)
-        wait_for_events(server, "settings_loaded", count=3)
+        wait_for_events(server, "server_begins", count=5)
         assert len(set(hosts_of(server, 6))) == 1
         assert server.stop() == 0
 

@@ -3,14 +3,17 @@
 import os
 import re
 import signal
+import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.support.servers.servers import serve
+from tests.support.servers.servers import ADMIN, serve
 
 pytestmark = pytest.mark.long
 
@@ -93,6 +96,59 @@ def test_reason_why_a_worker_cannot_restart_is_logged(server, postgres_url):
     assert until(lambda: '"exit_code":7' in server.said)
     assert re.search(r'"exit_code":7,"problem":"[^"]*newer', server.said)
     assert server.ask("GET", "/resource_providers")[0] == 200  # The other worker has the columns in memory.
+
+
+def test_sighup_replaces_workers_without_a_failed_request(server):
+    before, statuses, is_done = workers(server), [], threading.Event()
+
+    def send_until_done():
+        with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as client:
+            while not is_done.is_set():
+                client.request("GET", "/resource_providers", headers=ADMIN)
+                response = client.getresponse()
+                response.read()
+                statuses.append(response.status)
+
+    with ThreadPoolExecutor() as pool:
+        clients = [pool.submit(send_until_done) for _ in range(4)]
+        server.process.send_signal(signal.SIGHUP)
+        assert until(lambda: '"event":"workers_replaced","count":2' in server.said)
+        is_done.set()
+        for client in clients:
+            client.result()
+    assert set(statuses) == {200}
+    assert len(workers(server)) == 2
+    assert not set(before) & set(workers(server))
+    assert not any(is_running(worker) for worker in before)
+    assert server.stop() == 0
+
+
+def test_sighup_with_wrong_settings_replaces_no_worker(server, tmp_path):
+    before = workers(server)
+    (tmp_path / "roost.toml").write_text("[placement]\nqueue_max = 0\n")
+    server.process.send_signal(signal.SIGHUP)
+    assert until(lambda: '"event":"settings_refused"' in server.said)
+    assert "placement.queue_max" in server.said
+    assert workers(server) == before
+
+
+def test_workers_stay_if_a_new_one_cannot_start(server, postgres_url):
+    before = workers(server)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    server.process.send_signal(signal.SIGHUP)
+    assert until(lambda: '"event":"worker_not_replaced"' in server.said)
+    assert re.search(r'"problem":"[^"]*newer[^"]*","replaced":0,"count":2', server.said)
+    assert workers(server) == before
+    assert server.ask("GET", "/resource_providers")[0] == 200
+    assert readiness(server)["workers"]["detail"] == "2 of 2 workers are ready"
+
+
+def test_replaced_workers_use_settings_that_need_a_restart(server, tmp_path):
+    (tmp_path / "roost.toml").write_text("[placement]\nuri_max_bytes = 100\n")
+    server.process.send_signal(signal.SIGHUP)
+    assert until(lambda: '"event":"workers_replaced"' in server.said)
+    assert server.ask("GET", f"/resource_providers?name={'x' * 100}")[0] == 414
 
 
 def test_metrics_add_up_all_workers_including_dead_ones(server):

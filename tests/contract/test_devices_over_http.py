@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from roost.app.agent_process import SharedHttp
+from roost.app.agents.agent_process import SharedHttp
 from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
 from roost.client.server_list import ServerList

@@ -5,13 +5,13 @@
 ``up``: serves the whole product on one port.
 ``placement_server``: serves the Placement API; merges server settings; imports another Placement.
 ``server_process``: what all servers share: store, deciding thread, serving loop.
+``worker_process``: one of several processes of a server.
 ``conductor_thread``: the conductor and the periodic jobs, in one thread.
 ``conductor_process``: a conductor without a server.
 ``monitoring``: surveys for metrics, and the checks of a process.
 ``local_conductors``: a super conductor and the conductors of the cells, in this process.
-``agent_process``: the agents of one or more hosts.
+``agents``: the agents of one or more hosts, in one process.
 ``preflight``: the check before ``roost nova-scheduler`` starts.
-``adopt_host``: a new journal for an agent that lost its own.
 ``reader_process``: answers slow questions beside the server, in forked children.
 ``remote_placement``: claims at a remote Placement, and follows its hosts.
 ``story_events``: publishes stories as events.

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -13,24 +13,10 @@ from roost.cli import options
 if TYPE_CHECKING:
     from socket import socket
 
-    from roost.api.server.supervisor import ParentPipe
     from roost.app import ServerConfig
+    from roost.app.worker_process import Work
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Serve(Protocol):
-    """A server function, run in one process or in several. Worker processes must be able to import it."""
-
-    def __call__(
-        self,
-        config: "ServerConfig",
-        listener: "socket",
-        *,
-        parent: "ParentPipe | None" = None,
-        on_ready: Callable[[], None] = ...,
-    ) -> None:
-        """Serve until a signal stops the process."""
 
 
 def server_options(*, listen: str) -> Callable[[Command], Command]:
@@ -124,30 +110,40 @@ def announce(*lines: str) -> None:
 
 
 def supervise(
-    serve: Serve,
-    config: "ServerConfig",
+    kind: "Work",
+    read_config: "Callable[[], ServerConfig]",
     listener: "socket",
     *,
     observer: "socket | None" = None,
     on_ready: Callable[[], None],
 ) -> None:
-    """Run worker processes on one listening socket, and serve their combined health and metrics."""
+    """Run worker processes on one listening socket, and serve their combined health and metrics.
+
+    Args:
+        kind: command of the server.
+        read_config: reads the configuration, now and at SIGHUP.
+        listener: socket of all workers.
+        observer: socket of /healthz, /readyz and /metrics, if any.
+        on_ready: called once, when all workers are ready.
+    """
     import tempfile
 
     from roost.api.health.probes import Probes
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server
     from roost.api.server.supervisor import Supervisor
+    from roost.app.worker_process import pack, work
     from roost.observe import log
     from roost.observe.metrics_folder import FOLDER_VARIABLE
 
+    config = read_config()
     log.configure(config.settings.log)
     settings = config.settings.placement
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         os.environ[FOLDER_VARIABLE] = folder
         supervisor = Supervisor(
-            serve,
-            (config, listener),
+            work,
+            lambda: (kind, pack(read_config()), listener),
             count=settings.workers,
             stop_timeout_s=settings.stop_timeout_s,
             on_ready=on_ready,

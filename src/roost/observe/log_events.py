@@ -40,6 +40,7 @@ SERVERS: Mapping[str, LogEvent] = {
         conductor_begins="A conductor has started.",
         settings_loaded="The settings were read again and are in use.",
         settings_unchanged="The settings were read again, and are the same.",
+        workers_replaced="New worker processes have replaced all previous ones.",
         certificate_loaded="The TLS certificate was read again.",
         tokens_read="The token file was read again.",
         database_is_well="Writes of the deciding thread succeed again.",
@@ -69,6 +70,7 @@ SERVERS: Mapping[str, LogEvent] = {
         connections_max_lowered="The limit of open files allows fewer connections than the setting.",
         reader_cannot_start="The reader process cannot start.",
         worker_ended="A worker process ended and starts again.",
+        worker_not_replaced="A new worker process cannot start; the previous ones stay.",
         service_disabled="A conductor disabled a service after failed builds.",
     ),
     **_events(

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from roost.app.agent_process import SharedHttp
+from roost.app.agents.agent_process import SharedHttp
 from roost.client.report_http import ReportHttp
 from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal

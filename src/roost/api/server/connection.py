@@ -27,6 +27,8 @@ from roost.observe import metrics
 # Seconds that a refused client may continue to send: an immediate close would reset the connection before the client
 # has read the response.
 _LINGER_S = 2.0
+# Seconds that an idle client of a stopping server may begin a last request.
+_LAST_S = 0.5
 # Size of the buffers of a stream, in bytes; by default the system buffers megabytes.
 _STREAM_BUFFER_BYTES = 2**16
 # Prefix of paths whose errors have the format of Roost's own API, not that of the Placement API.
@@ -92,6 +94,7 @@ class Connection(HttpToolsProtocol):
         self._cycles: deque[RequestResponseCycle] = deque()  # unanswered requests
         self._timer: asyncio.TimerHandle | None = None
         self._problem: Problem | None = None  # reason of the end of this connection
+        self._is_last = False  # whether the next response ends this connection
         self._is_other_protocol = False  # whether the client switched to another protocol, which is not supported
         self._unparsed, self._parsed = b"", 0  # received bytes, and the number of parsed ones
 
@@ -175,8 +178,8 @@ class Connection(HttpToolsProtocol):
         self._start_timer(self.limits.body_timeout_s, self._refuse_late_body)
         super().on_headers_complete()
         self._cycles.append(self.cycle)
-        if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # Other protocols are not supported.
+        if self._is_last or self.parser.should_upgrade():  # Other protocols are not supported.
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         """Stop the timer of the body, which is complete."""
@@ -193,6 +196,17 @@ class Connection(HttpToolsProtocol):
             self._parse()
         if self.cycle is not None and self.cycle.more_body:
             self._start_timer(_LINGER_S, self.transport.abort)
+
+    def shutdown(self) -> None:
+        """Answer the requests in progress, or a last one, and close.
+
+        A client that uses its connections again may be about to send a request: a close at once would lose it.
+        """
+        self._is_last = True
+        if self._cycles:
+            self.cycle.keep_alive = False
+        elif self._head_bytes == 0:
+            self._start_timer(_LAST_S, self.transport.close)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, unless the client still reads an answer."""

@@ -1,4 +1,4 @@
-"""A parent process that keeps worker processes alive."""
+"""A parent process that keeps worker processes alive, and replaces them on request."""
 
 import asyncio
 import multiprocessing
@@ -13,7 +13,7 @@ import uvloop
 
 from roost.api.health.readiness import CheckResult, ReadinessReport
 from roost.api.server.listener import EXIT_CODE_BASE, STOP_SIGNALS, Server
-from roost.errors import RoostError
+from roost.errors import RoostError, first_line
 from roost.observe import exposition, log
 
 _DELAY_S = 0.1
@@ -22,6 +22,8 @@ _DELAY_S_MAX = 10.0
 _STABLE_S = 60.0
 # Seconds for workers to end, in addition to the time for their requests.
 _GRACE_S = 5.0
+# Limit of the start of a worker that replaces another: it reads the whole fleet.
+_START_S_MAX = 600.0
 _READY = "ready"
 _STARTING = "starting"
 
@@ -61,9 +63,10 @@ class _Worker:
         self.problem: str | None = _STARTING
         self.unready = _STARTING  # why it is not ready; empty: it is
         self.was_ready = False
-        self.is_reloaded = False  # whether it got the signal for changed settings
+        self.is_kept = True  # whether it starts again after its end
         self.delay_s = _DELAY_S
         self.begun_s = 0.0
+        self.ready, self.ended = asyncio.Event(), asyncio.Event()
 
 
 class Supervisor:
@@ -71,7 +74,7 @@ class Supervisor:
 
     Args:
         work: an importable function; it gets the arguments and ``parent``, and works until the parent stops it.
-        arguments: arguments of ``work``, in pickled form for the worker.
+        read_arguments: returns the arguments of ``work``, at the start and at SIGHUP; a worker gets them pickled.
         count: number of workers, >= 1.
         stop_timeout_s: time for requests to finish.
         on_ready: called once, when all workers are ready.
@@ -80,19 +83,22 @@ class Supervisor:
     def __init__(
         self,
         work: Callable[..., None],
-        arguments: Sequence[Any],
+        read_arguments: Callable[[], Sequence[Any]],
         *,
         count: int,
         stop_timeout_s: float,
         on_ready: Callable[[], None],
     ) -> None:
-        self._work, self._arguments = work, tuple(arguments)
+        self._work, self._read_arguments = work, read_arguments
+        self._arguments = tuple(read_arguments())
         self._workers = [_Worker() for _ in range(count)]
         self._stop_timeout_s = stop_timeout_s
         self._on_ready = on_ready
         self._context = multiprocessing.get_context("spawn")
         self._is_stopping = False
-        self._is_changed = False  # whether settings changed since the start
+        self._is_announced = False  # whether all workers have been ready
+        self._is_replacement_due = False
+        self._replacing: asyncio.Task[None] | None = None
         self._failure: RoostError | None = None
         self._ended = asyncio.Event()
 
@@ -128,7 +134,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._handle_signal, number)
-        loop.add_signal_handler(signal.SIGHUP, self._reload_all)
+        loop.add_signal_handler(signal.SIGHUP, self._renew)
         for worker in self._workers:
             self._start(worker)
         answering = [loop.create_task(server.answer()) for server in servers]
@@ -143,7 +149,7 @@ class Supervisor:
         worker.process = self._context.Process(
             target=_main, args=(self._work, self._arguments, child_pipe), name="roost-worker"
         )
-        worker.problem, worker.begun_s, worker.is_reloaded = _STARTING, loop.time(), False
+        worker.problem, worker.begun_s = _STARTING, loop.time()
         worker.unready = _STARTING
         worker.process.start()
         child_pipe.close()
@@ -159,20 +165,22 @@ class Supervisor:
             asyncio.get_running_loop().remove_reader(worker.pipe.fileno())
             return False
         worker.problem = None if state == _READY else state
-        if exit_code and not worker.was_ready and not self._is_stopping:
+        if exit_code and not worker.was_ready and worker.is_kept and not self._is_stopping:
             self._failure = RoostError(state)
             self._failure.exit_code = exit_code
             self._stop()
-        if worker.problem is None and self._is_changed and not worker.is_reloaded:
-            self._reload(worker)  # It started with the old settings of this process.
         if worker.problem is None and not worker.was_ready:
             worker.was_ready = True
-            if all(each.was_ready for each in self._workers):
+            if not self._is_announced and all(each.was_ready for each in self._workers):
+                self._is_announced = True
                 self._on_ready()
+                self._replace_if_due()
+        if not worker.problem and not worker.unready:
+            worker.ready.set()
         return True
 
     def _handle_exit(self, worker: _Worker) -> None:
-        """Record the end of a worker, and restart it unless the supervisor is stopping."""
+        """Record the end of a worker, and restart it if it is kept and the supervisor is not stopping."""
         loop = asyncio.get_running_loop()
         process, pipe = worker.process, worker.pipe
         assert process is not None
@@ -184,11 +192,14 @@ class Supervisor:
         process.join()
         exposition.forget(process.pid or 0)
         problem, exit_code = worker.problem, process.exitcode
-        worker.process, worker.pipe, worker.problem = None, None, "it has ended and restarts"
+        worker.process, worker.pipe = None, None
+        worker.ended.set()
         if self._is_stopping:
-            if all(each.process is None for each in self._workers):
-                self._ended.set()
+            self._end_if_done()
             return
+        if not worker.is_kept:
+            return
+        worker.problem = "it has ended and restarts"
         if loop.time() - worker.begun_s > _STABLE_S:
             worker.delay_s = _DELAY_S
         log.event("worker_ended", exit_code=exit_code, problem=problem, begins_again_in_s=worker.delay_s)
@@ -196,21 +207,81 @@ class Supervisor:
         worker.delay_s = min(2 * worker.delay_s, _DELAY_S_MAX)
 
     def _start_again(self, worker: _Worker) -> None:
-        if not self._is_stopping:
+        if worker.is_kept and not self._is_stopping:
             self._start(worker)
 
-    def _reload_all(self) -> None:
-        """Make all workers reread the settings, including workers that start later."""
-        self._is_changed = True
+    def _renew(self) -> None:
+        """Read the arguments again. Make workers reread their settings, then replace all workers, one at a time."""
+        try:
+            self._arguments = tuple(self._read_arguments())
+        except RoostError as error:
+            log.event("settings_refused", error=str(error))
+            return
+        except OSError as error:
+            log.event("settings_refused", error=first_line(error))
+            return
         for worker in self._workers:
-            self._reload(worker)
+            # A worker may not handle signals until it has sent its first report: the signal would end it.
+            if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
+                with suppress(ProcessLookupError):  # It may just have ended.
+                    os.kill(worker.process.pid, signal.SIGHUP)
+        self._is_replacement_due = True
+        self._replace_if_due()
 
-    def _reload(self, worker: _Worker) -> None:
-        # A worker may not handle signals until it has sent its first report: the signal would end it.
-        if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
-            worker.is_reloaded = True
-            with suppress(ProcessLookupError):  # It may just have ended.
-                os.kill(worker.process.pid, signal.SIGHUP)
+    def _replace_if_due(self) -> None:
+        """Begin to replace all workers if requested, unless a replacement runs or no worker has been ready."""
+        is_running = self._replacing is not None and not self._replacing.done()
+        if self._is_replacement_due and self._is_announced and not is_running:
+            self._replacing = asyncio.get_running_loop().create_task(self._replace_all())
+
+    async def _replace_all(self) -> None:
+        """Replace workers one after the other, until one of them fails."""
+        while self._is_replacement_due:
+            self._is_replacement_due = False
+            old = tuple(self._workers)
+            for at, worker in enumerate(old):
+                problem = await self._replace(worker)
+                if self._is_stopping:
+                    return
+                if problem is not None:
+                    log.event("worker_not_replaced", problem=problem, replaced=at, count=len(old))
+                    break
+            else:
+                log.event("workers_replaced", count=len(old))
+
+    async def _replace(self, old: _Worker) -> str | None:
+        """Start a worker; once it is ready, stop the old one. Return the problem of a new one that does not start."""
+        new = _Worker()
+        new.is_kept = False
+        self._workers.append(new)
+        try:
+            self._start(new)
+        except OSError as error:
+            self._workers.remove(new)
+            return first_line(error)
+        await _wait_for_any(new.ready, new.ended, limit_s=_START_S_MAX)
+        if self._is_stopping:
+            return None
+        if new.process is None or not new.ready.is_set():
+            problem = new.problem or new.unready
+            await self._retire(new)
+            return problem
+        new.is_kept = True
+        await self._retire(old)
+        return None
+
+    async def _retire(self, worker: _Worker) -> None:
+        """Stop a worker after its requests, and forget it."""
+        worker.is_kept = False
+        if worker.process is not None:
+            worker.ended.clear()
+            self._stop_worker(worker)
+            await _wait_for_any(worker.ended, limit_s=self._stop_timeout_s + _GRACE_S)
+            if worker.process is not None:
+                worker.process.kill()
+                await worker.ended.wait()
+        if not self._is_stopping:
+            self._workers.remove(worker)
 
     def _handle_signal(self, number: int) -> None:
         if self._is_stopping:
@@ -223,10 +294,17 @@ class Supervisor:
         self._is_stopping = True
         loop = asyncio.get_running_loop()
         for worker in self._workers:
-            if worker.pipe is not None:
-                with suppress(OSError):  # It may just have ended.
-                    worker.pipe.send(None)
+            self._stop_worker(worker)
+            worker.ready.set()  # ``_replace`` ends.
         loop.call_later(self._stop_timeout_s + _GRACE_S, self._kill)
+        self._end_if_done()
+
+    def _stop_worker(self, worker: _Worker) -> None:
+        if worker.pipe is not None:
+            with suppress(OSError):  # It may just have ended.
+                worker.pipe.send(None)
+
+    def _end_if_done(self) -> None:
         if all(worker.process is None for worker in self._workers):
             self._ended.set()
 
@@ -234,6 +312,14 @@ class Supervisor:
         for worker in self._workers:
             if worker.process is not None:
                 worker.process.kill()
+
+
+async def _wait_for_any(*events: asyncio.Event, limit_s: float) -> None:
+    """Wait until one of some events is set, or until the limit."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection) -> None:

@@ -91,7 +91,7 @@ def agent(
     from socket import gethostname
 
     from roost.app import settings_of
-    from roost.app.agent_process import AgentOptions, run_agents
+    from roost.app.agents.agent_process import AgentOptions, run_agents
     from roost.cli.serve_options import announce
 
     settings = settings_of(config, os.environ)
@@ -167,8 +167,8 @@ def adopt(*, name: str, state_dir: Path | None, output: Output, backend: Backend
     Run this command on the host of the agent, before you start the agent. HOST is the name of the service. The server
     must report the agent as gone. The command prints the path of the journal and the nodes.
     """
-    from roost.app.adopt_host import adopt as write_journal
-    from roost.app.agent_process import journal_path
+    from roost.app.agents.adopt_host import adopt as write_journal
+    from roost.app.agents.agent_process import journal_path
 
     with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "agents", name)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -79,8 +80,10 @@ def nova_scheduler(
         return
     if output != Output():
         raise click.UsageError("--output, --json, --columns, --sort and --limit need --check")
-    server = load_server_config(config=config, data=data, conf=conf, database=database, **placement_options)
-    serve_everything(server, has_conductor=True, has_nova_scheduler=True, is_shadow=shadow)
+    read_config = partial(
+        load_server_config, config=config, data=data, conf=conf, database=database, **placement_options
+    )
+    serve_everything(read_config, has_conductor=True, has_nova_scheduler=True, is_shadow=shadow)
 
 
 def _check(

@@ -1,5 +1,6 @@
 """``roost placement``: serve only the Placement API."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -29,12 +30,14 @@ def placement(
 ) -> None:
     """Serve only the Placement API, in all its microversions.
 
-    Print the address first. SIGTERM and SIGINT stop the server after the requests in flight.
+    Print the address first. SIGTERM and SIGINT stop the server after the requests in flight. With
+    several workers, SIGHUP reloads the settings and replaces the workers one after the other.
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_placement
 
-    server = load_server_config(
+    read_config = partial(
+        load_server_config,
         config=config,
         data=data,
         conf=conf,
@@ -49,6 +52,7 @@ def placement(
         tls_key=tls_key,
         tls_ca=ca,
     )
+    server = read_config()
     settings = server.settings.placement
     listener = listen_on("listen", settings.listen)
     observer = listen_on("metrics_listen", settings.metrics_listen) if settings.metrics_listen else None
@@ -60,4 +64,4 @@ def placement(
     if settings.workers == 1:
         serve_placement(server, listener, observer=observer, on_ready=on_ready)
     else:
-        supervise(serve_placement, server, listener, observer=observer, on_ready=on_ready)
+        supervise("placement", read_config, listener, observer=observer, on_ready=on_ready)

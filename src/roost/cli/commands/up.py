@@ -1,5 +1,7 @@
 """``roost up``: serve the whole product on one port."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +47,10 @@ def up(
     With --placement, claim resources at another Placement server, and serve no Placement API here.
 
     Print the address first. SIGTERM and SIGINT stop the server after the requests in flight. SIGHUP reloads the
-    settings.
+    settings; with several workers, it also replaces them one after the other.
     """
-    server = load_server_config(
+    read_config = partial(
+        load_server_config,
         config=config,
         data=data,
         conf=conf,
@@ -61,15 +64,20 @@ def up(
         tls_ca=ca,
         remote_url=remote_url,
     )
-    serve_everything(server, has_conductor=not no_conductor, has_nova_scheduler=nova_scheduler)
+    serve_everything(read_config, has_conductor=not no_conductor, has_nova_scheduler=nova_scheduler)
 
 
 def serve_everything(
-    server: "ServerConfig", *, has_conductor: bool, has_nova_scheduler: bool, is_shadow: bool = False
+    read_config: "Callable[[], ServerConfig]",
+    *,
+    has_conductor: bool,
+    has_nova_scheduler: bool,
+    is_shadow: bool = False,
 ) -> None:
     """Serve the whole product until a signal stops it.
 
     Args:
+        read_config: reads the configuration, now and at SIGHUP.
         has_conductor: whether this server advances operations, too.
         has_nova_scheduler: whether to serve the queue of nova-scheduler, too; else the settings decide.
         is_shadow: whether to only compare choices with those of nova-scheduler; else the settings decide.
@@ -83,12 +91,17 @@ def serve_everything(
     from roost.app.up import check_nova, enable_nova
     from roost.errors import BadSettings
 
-    server = server if has_conductor else disable_conductor(server)
-    server = enable_nova(server, is_shadow=is_shadow) if has_nova_scheduler else server
-    check_server(server)
-    check_nova(server)
-    if server.settings.placement.remote_url and server.settings.placement.workers > 1:
-        raise BadSettings("placement.workers", "must be 1 with placement.remote_url")
+    def read() -> "ServerConfig":
+        server = read_config()
+        server = server if has_conductor else disable_conductor(server)
+        server = enable_nova(server, is_shadow=is_shadow) if has_nova_scheduler else server
+        check_server(server)
+        check_nova(server)
+        if server.settings.placement.remote_url and server.settings.placement.workers > 1:
+            raise BadSettings("placement.workers", "must be 1 with placement.remote_url")
+        return server
+
+    server = read()
     listener = listen_on("listen", server.settings.placement.listen)
 
     def on_ready() -> None:
@@ -97,4 +110,4 @@ def serve_everything(
     if server.settings.placement.workers == 1:
         serve_product(server, listener, on_ready=on_ready)
     else:
-        supervise(serve_product, server, listener, on_ready=on_ready)
+        supervise("up", read, listener, on_ready=on_ready)

@@ -3,7 +3,7 @@ from contextlib import ExitStack
 import pytest
 
 from roost import PlacementDirect
-from roost.app.agent_process import AgentOptions, SharedHttp, _build_agent, report_client
+from roost.app.agents.agent_process import AgentOptions, SharedHttp, _build_agent, report_client
 from roost.client.agent_token import AgentToken
 from roost.client.report_http import ReportHttp
 from roost.client.server_list import ServerList
