@@ -89,6 +89,7 @@ def answers_of(body: HostCleanup) -> HomeAnswers:
     return HomeAnswers(
         replaced={valid_uuid_bytes(text): version for text, version in body.replaced.items()},
         kept=frozenset(map(valid_uuid_bytes, body.kept)),
+        deferred={valid_uuid_bytes(text): version for text, version in body.deferred.items()},
     )
 
 
@@ -148,6 +149,7 @@ def _body_of_clean(
         replaced={} if before is None else before.replaced,
         incomplete=tuple(map(uuid_text, reconciled.incomplete)),
         kept=() if before is None else before.kept,
+        deferred={} if before is None else before.deferred,
         limit_at_s=0.0 if before is None or not fates.query else before.limit_at_s,
         after=max(numbers, default=0),
     )

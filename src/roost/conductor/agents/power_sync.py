@@ -44,9 +44,13 @@ def differing_instances(
         if status.host.lower() == host
         and not status.operation_id
         and states.get(status.uuid) in _STATUSES
-        and status.status in _STATES
-        and (states[status.uuid] != _STATES[status.status] or is_apart(status))
+        and (is_apart(status) if status.status == "VERIFY_RESIZE" else _differs(status, states[status.uuid]))
     ]
+
+
+def _differs(status: StatusRow, state: str) -> bool:
+    """Return whether the reported state of a guest contradicts the status of its instance, or its fault."""
+    return status.status in _STATES and (state != _STATES[status.status] or is_apart(status))
 
 
 def missing_instances(
@@ -95,8 +99,10 @@ def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float)
 def status_of_state(status: StatusRow, state: str) -> str:
     """Return the status for a reported state; empty: no status fits it.
 
-    A shelved instance stays shelved while it is stopped.
+    A shelved instance stays shelved while it is stopped. A resized one waits for its confirmation in any state.
     """
+    if status.status == "VERIFY_RESIZE" and state in _STATUSES:
+        return status.status
     return status.status if _STATES.get(status.status) == state else _STATUSES.get(state, "")
 
 

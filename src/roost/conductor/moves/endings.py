@@ -1,5 +1,7 @@
 """The ends of moves: the instance is on its target, stays on its source, or is handed over to its deletion."""
 
+from collections.abc import Iterable
+
 from roost.conductor.moves.migration import claim_back, migration_of, release_migration, reopen_group, update_migration
 from roost.conductor.operation.liveness import require_same_agent
 from roost.conductor.operation.reconcile import OPEN_MOVES
@@ -7,6 +9,7 @@ from roost.conductor.operation.step import Commit, Desk, View, end, release_lock
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import InstanceBuild, InstanceMove, MoveSettlement
+from roost.model.work.work_rows import MigrationRow
 
 
 def finish_move(view: View, desk: Desk, body: InstanceMove, *, status: str, is_clean: bool) -> Commit:
@@ -95,5 +98,10 @@ def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | Inst
 def other_migration(view: View) -> bytes | None:
     """Return the latest other migration of the instance that may still hold allocations."""
     own = migration_of(view).uuid
-    others = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
-    return max(others, key=lambda each: (each.created_at_s, each.id)).uuid if others else None
+    return latest_open_move(each for each in view.migrations if each.uuid != own)
+
+
+def latest_open_move(moves: Iterable[MigrationRow]) -> bytes | None:
+    """Return the latest of the migrations that may still hold allocations."""
+    found = [each for each in moves if each.status in OPEN_MOVES]
+    return max(found, key=lambda each: (each.created_at_s, each.id)).uuid if found else None

@@ -24,10 +24,11 @@ _PAGE = 500
 
 
 class HomeAnswers(NamedTuple):
-    """What the homes of strangers have answered to queries; both are by uuid of the instance."""
+    """What the homes of strangers have answered to queries; all are by uuid of the instance."""
 
     replaced: Mapping[bytes, int] = {}  # strangers with a guest at their home, each with the version of its status then
     kept: Collection[bytes] = ()  # incomplete strangers that stay, without a guest at their home
+    deferred: Mapping[bytes, int] = {}  # strangers that stay while the status of their instance has this version
 
 
 _NO_ANSWERS = HomeAnswers()
@@ -86,7 +87,7 @@ def _fate_of_stranger(host: str, status: StatusRow, *, answers: HomeAnswers) -> 
     if status.status == "DELETED" or answers.replaced.get(status.uuid) == status.version:
         return "destroy"
     is_kept = holder_of(status.fault).lower() == host or status.uuid in answers.kept
-    return "keep" if is_kept else "query"
+    return "keep" if is_kept or answers.deferred.get(status.uuid) == status.version else "query"
 
 
 def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:

@@ -47,24 +47,29 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
     """Query the homes of unknown guests; the host keeps a guest if its home has none, or does not answer.
 
-    The instance of such a guest gets a fault if the guest is complete. An instance that another operation holds is
-    queried after it.
+    The instance of such a guest gets a fault if the guest is complete. If another operation holds the instance, its
+    home is queried after that operation. If this takes too long, the host keeps the guest until it registers again.
     """
     agent = view.agent(body.host)
     assert agent is not None, "the watch requires it"
     limit_at_s = body.limit_at_s or view.now_s + view.terms.act_timeout_s
-    replaced, kept = dict(body.replaced), list(body.kept)
+    replaced, kept, deferred = dict(body.replaced), list(body.kept), dict(body.deferred)
     work, orders, is_waiting = list[Put](), list[Put](), False
     for uuid in _reconcile(view, body).query:
         status, order = view.statuses[uuid], _last_query(view, uuid)
         found = _find_guest(order)
-        if status.operation_id:
+        is_home_there = bool(status.host) and not view.is_away(status.host)
+        if status.operation_id and view.now_s >= limit_at_s:
+            deferred[uuid_text(uuid)] = status.version  # That operation may wait for this host.
+        elif status.operation_id:
             is_waiting = True
         elif found is True:
             replaced[uuid_text(uuid)] = status.version
-        elif found is None and status.host and view.now_s < limit_at_s:
+        elif found is None and status.host and (view.now_s < limit_at_s or (order is None and is_home_there)):
             is_waiting = True
-            if not view.is_away(status.host) and (order is None or not is_open(order)):
+            if is_home_there and order is None:
+                limit_at_s = view.now_s + view.terms.act_timeout_s  # The first query has the whole time.
+            if is_home_there and (order is None or not is_open(order)):
                 order = _new_order(view, desk, status, host=status.host, action="inspect", ahead=len(orders))
                 orders.append(Put(order))
         elif uuid_text(uuid) in body.incomplete:
@@ -72,7 +77,7 @@ def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
         else:
             held = next_version(status, fault=fault_of_holder(agent.name), changed_at_s=view.now_s)
             work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
-    after = msgspec.structs.replace(body, replaced=replaced, kept=tuple(kept), limit_at_s=limit_at_s)
+    after = msgspec.structs.replace(body, replaced=replaced, kept=tuple(kept), deferred=deferred, limit_at_s=limit_at_s)
     pause_s = min(PAUSE_S, limit_at_s - view.now_s) if view.now_s < limit_at_s else PAUSE_S
     operation = wait_until(view, view.now_s + pause_s, body=after) if is_waiting else advance(view, "query", body=after)
     return Commit(operation=operation, work=(*work, *orders))

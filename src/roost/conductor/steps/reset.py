@@ -12,10 +12,22 @@ import msgspec
 
 from roost.conductor.agents.power_sync import is_apart, missing_fault, status_of_state
 from roost.conductor.moves.adoption import plan_adoption
+from roost.conductor.moves.endings import latest_open_move
 from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
-from roost.conductor.operation.reconcile import is_unsettled
-from roost.conductor.operation.step import Commit, Desk, View, advance, end, release_lock, story_line, withdraw_orders
+from roost.conductor.operation.liveness import require_same_agent
+from roost.conductor.operation.reconcile import end_moves, has_left, is_unsettled
+from roost.conductor.operation.step import (
+    Commit,
+    Desk,
+    View,
+    advance,
+    answer_of,
+    end,
+    release_lock,
+    story_line,
+    withdraw_orders,
+)
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import request_of, store_image
 from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
@@ -70,8 +82,13 @@ def look_at_holder(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Make the guest's host the home of the instance, and move its allocations there; else keep status and fault."""
+    """Make the guest's host the home of the instance, or keep status and fault; query a home that has returned first.
+
+    The allocations move to the new home, and moves away from it end.
+    """
     answer, state, holder = view.reply.answer, _state_in_report(view), holder_of(view.status.fault)
+    if not (view.is_away(view.status.host) or _has_home_answered(view)):
+        return Commit(operation=advance(view, "send"))
     if answer is None or answer.found is None or state not in COMPLETE_STATES:
         return _keep(view, desk, body, problem=f"{holder} has no complete guest of this instance")
     if any(map(partial(is_unsettled, view.status), view.migrations)):
@@ -83,14 +100,23 @@ def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
     if view.status.status == "SHELVED":
         image_id, images = store_image(desk.current.state, request_of(desk.document, view.status).image)
     status, pick = "ACTIVE" if state == "running" else "SHUTOFF", step.pick
+    moves = [move for move in view.migrations if has_left(move, holder)]
+    releases, ends = end_moves(desk.current.state, moves, now_s=view.now_s)
     lock = release_lock(
-        view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node, image_id=image_id
+        view,
+        status=status,
+        fault="",
+        cell=pick.cell,
+        host=pick.host,
+        node=pick.node,
+        image_id=image_id,
+        migration_uuid=latest_open_move(move for move in view.migrations if move not in moves),
     )
     event = story_line(view, desk, "reset.done", status=status, host=pick.host, source=view.status.host)
     return Commit(
         operation=end(view, body=body),
-        writes=(*images, step.release, step.claim),
-        work=(*withdraw_orders(view.orders), *lock, event),
+        writes=(*images, *releases, step.release, step.claim),
+        work=(*withdraw_orders(view.orders), *require_same_agent(view.agent(view.status.host)), *ends, *lock, event),
     )
 
 
@@ -119,6 +145,13 @@ def keep(view: View, desk: Desk, body: PowerChange) -> Commit:
 def is_held(view: View) -> bool:
     """Return whether another host holds the only known guest of the instance."""
     return bool(holder_of(view.status.fault))
+
+
+def _has_home_answered(view: View) -> bool:
+    """Return whether the home has answered a query of this operation: it has no guest."""
+    home = view.status.host.lower()
+    answered = [order for order in view.orders if order.host == home and order.state == "answered"]
+    return any(answer_of(order).outcome == "ok" for order in answered)
 
 
 def _later_turn(view: View) -> int:
@@ -180,7 +213,7 @@ TABLE = Table(
         "holder": State(
             WITHIN_LIMIT,
             {
-                Event.DONE: To(adopt, "end"),
+                Event.DONE: To(adopt, "send", "end"),
                 Event.FAILED: To(keep_or_look_again, "holder", "end"),
                 NOT_DONE & ~Event.FAILED: To(keep, "end"),
             },

@@ -223,6 +223,8 @@ class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     replaced: dict[str, int] = {}
     incomplete: tuple[str, ...] = ()  # strangers with an incomplete guest
     kept: tuple[str, ...] = ()  # those of them that stay, since their home has no guest or does not answer
+    # Strangers that stay while an operation holds their instance, each with the version of the status meanwhile.
+    deferred: dict[str, int] = {}
     limit_at_s: float = 0.0  # deadline of the homes of the other strangers
     after: int = 0  # highest order number at the registration; closed orders up to it do not count
     again_at_s: float = 0.0  # time to repeat the failed orders; 0: none

@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from roost.model.work.guest import fault_of_holder
@@ -172,6 +173,39 @@ def test_home_is_queried_after_the_operation_that_holds_the_instance(app):
     assert [action(order) for order in app.hands[0].poll().orders] == ["inspect"]
 
 
+def test_home_has_the_whole_time_to_answer_after_an_operation(app):
+    app.power("one", "reboot")
+    move_unnoticed(app, is_gone=False)
+    app.turn()
+    (order,) = app.hands[0].poll().orders
+    beat(app, after_s=TERMS.act_timeout_s - 1)
+    app.hands[0].act(order)
+    app.turn()
+    beat(app, after_s=10)
+    beat(app, after_s=TERMS.act_timeout_s - 10)
+    (order,) = app.hands[0].poll().orders
+    assert (action(order), app.status("one").fault) == ("inspect", "")
+    app.hands[0].act(order)
+    app.turn()
+    assert app.hands[1].register().destroy == (ONE,)
+
+
+def test_returning_host_is_up_although_an_operation_goes_on(app):
+    move_unnoticed(app, is_gone=False)
+    app.turn()
+    beat(app, after_s=TERMS.act_timeout_s - 1)
+    app.power("one", "reboot")
+    app.turn()
+    beat(app, after_s=10)
+    assert (app.status("one").fault, app.reader.agent("h1").state) == ("", "ready")
+    assert app.hands[1].register().is_ready
+    assert app.hands[1].guests == {ONE: "running"}
+    run_until_idle(app, *app.hands)
+    assert not app.hands[1].register().is_ready
+    run_until_idle(app, *app.hands)
+    assert (app.hands[0].guests, app.hands[1].guests) == ({ONE: "running"}, {})
+
+
 def test_answer_no_longer_counts_once_the_instance_has_changed(app):
     move_unnoticed(app, is_gone=False)
     app.turn()
@@ -242,6 +276,44 @@ def test_reset_clears_the_fault_if_the_home_has_the_guest_after_all(app):
     app.power("one", "reset")
     run_until_idle(app, *app.hands)
     assert instance_state(app) == ("SHUTOFF", "", "", "h0")
+
+
+def return_home(app):
+    """Let a new agent of h0 register with the guest."""
+    home = app.hands[0] = PlayedAgent(app, "h0", life=2)
+    home.guests = {ONE: "running"}
+    home.register()
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before the answer", "after the answer"])
+def test_reset_queries_a_home_that_returns_meanwhile(app, is_first):
+    hold(app)
+    app.hands[0].leave()
+    app.power("one", "reset")
+    app.turn()
+    (order,) = app.hands[1].poll().orders
+    if is_first:
+        return_home(app)
+    app.hands[1].act(order)
+    if not is_first:
+        return_home(app)
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
+    assert app.hands[0].guests == {ONE: "running"}
+
+
+@pytest.mark.parametrize("is_reset", [False, True], ids=["report", "reset"])
+def test_resized_instance_still_waits_for_its_confirmation(app, is_reset):
+    hold(app)
+    app.hands[0].guests[ONE] = "running"
+    status = next_version(app.status("one"), status="VERIFY_RESIZE")
+    app.run(lambda current: current.commit([Item(writes=(), work=(replace_row(status),))]))
+    if is_reset:
+        app.power("one", "reset")
+    else:
+        app.hands[0].register()
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("VERIFY_RESIZE", "", "", "h0")
 
 
 def test_reset_keeps_all_if_the_holder_has_lost_the_guest(app):
