@@ -137,6 +137,7 @@ def test_restored_database_trusts_neither_registrations_nor_open_operations(dura
     body = msgspec.msgpack.encode({"limit_at_s": 100.0, "picks": ["first", "second"]})
     rows = [agent("h1", state="ready", fence=7), operation(1), operation(2, outcome="done")]
     rows += [operation(3, kind="spawn", body=body), operation(4, kind="spawn", body=body, outcome="done")]
+    rows.append(operation(5, kind="resize", body=body))
     rows.append(LeaseRow(name=RESTORE_LEASE, owner="an earlier restore", until_s=1.0))
     assert commit(store, item(work=[Put(row) for row in rows])) == [""]
     path = tmp_path / "one.backup"
@@ -151,6 +152,7 @@ def test_restored_database_trusts_neither_registrations_nor_open_operations(dura
         build = msgspec.msgpack.decode(reader.operation(3).body)
         assert build == {"limit_at_s": pytest.approx(100.0, abs=600), "picks": ["first"]}
         assert build["limit_at_s"] >= 100.0
+        assert msgspec.msgpack.decode(reader.operation(5).body)["picks"] == ["first"]
         assert reader.operation(4).body == body
         assert reader.lease(RESTORE_LEASE).until_s == pytest.approx(SystemClock().now_s(), abs=600)
 

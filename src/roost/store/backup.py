@@ -116,8 +116,8 @@ def renew_operation(operation: OperationRow, *, uuid: bytes, delay_s: float) -> 
     """Return an operation of a restored database; if it is open, with a new uuid and a later time limit.
 
     It goes on, but the hosts do not take its further orders for those that they carried out after the backup. Guests
-    with its former uuid as their mark count as unknown. A build does not go on to another host, since its guest may
-    have run on the first one since the backup.
+    with its former uuid as their mark count as unknown. A build or move does not go on to another host, since its guest
+    may have run on the first one since the backup.
 
     Args:
         uuid: the new one.
@@ -131,8 +131,8 @@ def renew_operation(operation: OperationRow, *, uuid: bytes, delay_s: float) -> 
         return msgspec.structs.replace(operation, uuid=uuid)  # The conductor logs an operation that it cannot read.
     if limit_at_s := body.get("limit_at_s"):
         body["limit_at_s"] = limit_at_s + delay_s
-    if operation.kind == "spawn":
-        body["picks"] = body["picks"][:1]
+    if picks := body.get("picks"):
+        body["picks"] = picks[:1]
     return msgspec.structs.replace(operation, uuid=uuid, body=msgspec.msgpack.encode(body))
 
 

@@ -8,7 +8,22 @@ import msgspec
 from roost.compute.agent.agent_journal import Key, Mark
 from roost.compute.agent.tasks import Clean, Task, Undo, Work
 from roost.model.work.guest import GuestReport
-from roost.model.work.orders import Discard, Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
+from roost.model.work.orders import (
+    AbortMigration,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    Order,
+    OrderAnswer,
+    Prepare,
+    Rebuild,
+    Settle,
+    Spawn,
+)
+
+# The answers to these stay valid after later orders: the server checks the guest before it relies on them.
+_LASTING = (AbortMigration, Destroy, Discard, Prepare, Rebuild, Settle, Spawn)
 
 
 @dataclass(slots=True)
@@ -80,6 +95,20 @@ def stale_answer(order: Order, mark: Mark, *, run: str) -> OrderAnswer:
     """
     problem = f"a later order of instance {lane_of(order)} arrived before it"
     return OrderAnswer(run=run, outcome="stale", problem=problem, turn=max(mark[0], 0))
+
+
+def answer_again(order: Order, answer: OrderAnswer, mark: Mark, *, run: str) -> OrderAnswer:
+    """Return the answer to an order that the server delivers again, although it had the answer.
+
+    The database was restored from a backup. If the agent has begun later orders for the instance, its guest may have
+    changed or moved since, so most answers no longer count.
+
+    Args:
+        answer: the earlier one.
+        mark, run: as for ``stale_answer``.
+    """
+    is_outdated = not isinstance(order.act, _LASTING) and (order.turn, order.number) < mark
+    return stale_answer(order, mark, run=run) if is_outdated else answer
 
 
 def answer_after_undo(order: Order, answer: OrderAnswer) -> OrderAnswer:

@@ -305,12 +305,12 @@ class Agent:
                 self._lane(lane_of(entry.order)).undos.append(Undo(entry.order))
 
     def _receive(self, order: Order) -> None:
-        key = key_of(order)
-        if key in self._orders:
+        if (key := key_of(order)) in self._orders:
             return
-        known = self._memory.entry(key)
+        known, mark = self._memory.entry(key), self._memory.mark(lane_of(order))
         if known is not None and known.answer is not None:
-            self._orders[key] = self._undelivered[key] = OpenOrder(order=order, answer=known.answer)  # send it again
+            answer = queues.answer_again(order, known.answer, mark, run=self._identity.run)
+            self._orders[key] = self._undelivered[key] = OpenOrder(order=order, answer=answer)
         else:
             self._orders[key] = each = OpenOrder(order=order)
             self._lane(lane_of(order)).waiting.append(each)

@@ -90,6 +90,11 @@ class View:
         (found,) = self.statuses.values()
         return found
 
+    @property
+    def is_from_backup(self) -> bool:
+        """Whether the operation is from a restored backup: its hosts may have later orders than the database knows."""
+        return self.operation.created_at_s < self.restored_at_s
+
     def agent(self, host: str) -> AgentRow | None:
         """Return the agent of a host; None: none has registered."""
         return self.agents.get(host.lower())

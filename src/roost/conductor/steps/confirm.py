@@ -62,8 +62,11 @@ def refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """Order the old host to drop its copy."""
+    """Order the old host to drop its copy; after a restore of the database, leave this to its next registration."""
     move = migration_of(view)
+    if view.is_from_backup and not _is_same_host(view):
+        # The only guest may be there by now; a registration finds out.
+        return leave_source(view, desk, body)
     action: Action = "settle" if _is_same_host(view) else "destroy"
     mark = body.of if isinstance(body, MoveSettlement) and action == "settle" else ""
     order = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.act_timeout_s, of=mark)
@@ -140,7 +143,7 @@ def _find_parting(view: View, body: InstanceMove | MoveSettlement) -> Reply:
 PART = State[InstanceMove | MoveSettlement](
     Watch(_find_parting, Event.STARTED | Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
     {
-        Event.STARTED | Event.FAILED: To(order_parting, "part"),
+        Event.STARTED | Event.FAILED: To(order_parting, "part", "end"),
         Event.DONE: To(finish, "end"),
         Event.HOST_GONE: To(leave_source, "part", "end"),
     },

@@ -123,20 +123,22 @@ def complete(view: View, desk: Desk, body: InstanceMove) -> Commit:
 def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target; set VERIFY_RESIZE, or confirm the move at once."""
     problem = _claim_problem(view, desk, body)
-    if problem:
-        return _undo(view, desk, body, lost=problem)
+    return _undo(view, desk, body, lost=problem) if problem else _arrive(view, desk, body)
+
+
+def _arrive(view: View, desk: Desk, body: InstanceMove, *, fault: str = "") -> Commit:
     pick, move = body.picks[0], migration_of(view)
     changes: dict[str, object] = {
         "cell": pick.cell,
         "host": pick.host,
         "node": pick.node,
         "flavor_id": move.new_flavor_id,
-        "fault": "",
+        "fault": fault,
         "decision_uuid": uuid_bytes(body.decision_uuid),
     }
     event = story_line(view, desk, f"{view.operation.kind}.arrived", host=pick.host, source=move.source_host)
     work = (update_migration(view, "finished"), event)
-    if body.is_verified:
+    if body.is_verified or fault:
         lock = release_lock(view, status="VERIFY_RESIZE", **changes)
         return Commit(operation=end(view, body=body), work=(*work, *lock))
     status = next_version(view.status, changed_at_s=view.now_s, **changes)
@@ -171,6 +173,19 @@ def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
 def undo_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard its copy."""
     return _undo(view, desk, body, lost=body.lost)
+
+
+def restart_or_arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
+    """Start the instance on the source, if the move stopped it; set VERIFY_RESIZE if it runs on the target.
+
+    The guest on the target is from before a restore of the database.
+    """
+    found, target = None if view.reply.answer is None else view.reply.answer.found, target_of(body)
+    is_elsewhere = target.lower() != view.status.host.lower()
+    if not is_elsewhere or found is None or found.state != "running" or _claim_problem(view, desk, body):
+        return restart(view, desk, body)
+    fault = f"{body.lost}; but it runs on {target}, from before the database was restored: confirm or revert the move"
+    return _arrive(view, desk, body, fault=fault)
 
 
 def restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
@@ -246,8 +261,8 @@ def _require_absent_target(view: View, body: InstanceMove, step: Commit) -> Comm
 
 
 def _may_run_on_target(view: View) -> bool:
-    """Return whether the target may have completed a guest."""
-    return any(order.action == "finish" and _was_delivered(order) for order in view.orders)
+    """Return whether the target may have completed a guest, perhaps by an order that a restored database lacks."""
+    return view.is_from_backup or any(order.action == "finish" and _was_delivered(order) for order in view.orders)
 
 
 def _was_delivered(order: OrderRow) -> bool:
@@ -257,8 +272,8 @@ def _was_delivered(order: OrderRow) -> bool:
 def _find_undo(view: View, body: InstanceMove) -> Reply:
     last = view.orders[-1]
     is_discard = last.action == "discard"
-    if is_discard and last.state == "answered" and answer_of(last).outcome == "ok":
-        return Reply(event=Event.DONE)
+    if is_discard and last.state == "answered" and (answer := answer_of(last)).outcome == "ok":
+        return Reply(event=Event.DONE, answer=answer)
     if view.is_away(target_of(body)):
         return Reply(event=Event.HOST_GONE)
     if is_discard and is_open(last):
@@ -319,7 +334,7 @@ _STATES: dict[str, State[InstanceMove]] = {
     "copy": State(
         WITHIN_LIMIT,
         {
-            Event.DONE: To(complete, "finish", "restart", "end"),
+            Event.DONE: To(complete, "finish", "undo", "restart", "end"),
             Event.HOST_GONE: To(undo, "undo", "end"),
             Event.FAILED | Event.ABORTED | Event.TIMED_OUT: _UNDO,
         },
@@ -328,7 +343,7 @@ _STATES: dict[str, State[InstanceMove]] = {
     "undo": State(
         Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
         {
-            Event.DONE: To(restart, "restart", "end"),
+            Event.DONE: To(restart_or_arrive, "restart", "end"),
             Event.FAILED: To(undo_again, "undo"),
             Event.HOST_GONE: To(restart_or_wait, "undo", "restart", "end"),
         },

@@ -12,10 +12,14 @@ from roost.model.work.orders import (
     AbortMigration,
     Destroy,
     Discard,
+    Finish,
+    Inspect,
     LiveMigrate,
     PollingAgent,
     Power,
+    Prepare,
     RegistrationAnswer,
+    Save,
     Spawn,
 )
 from tests.support.agents.agent_machines import (
@@ -177,6 +181,30 @@ def test_repeated_order_runs_once_and_is_answered_again():
     assert answer_poll(one, spawn) == [Reply(spawn, OK)]
     one.on_delivered(spawn)
     assert answer_poll(one, spawn) == [Reply(spawn, OK)]
+
+
+@pytest.mark.parametrize(
+    ("act", "outcome"),
+    [
+        (Inspect(), "stale"),
+        (Finish(spec()), "stale"),
+        (LiveMigrate(TransferTarget(uuid=GUEST, node="node", address="other")), "stale"),
+        (Power(is_on=True), "stale"),
+        (Save(), "stale"),
+        (Spawn(spec()), "ok"),
+        (Prepare(spec()), "ok"),
+        (Destroy(), "ok"),
+    ],
+)
+def test_answer_about_the_state_of_a_guest_is_not_repeated_after_later_orders(act, outcome):
+    one, first, later = ready_agent(), order(act), order(Power(is_on=False), turn=2)
+    for each in (first, later):
+        (work,) = answer_poll(one, each)
+        one.on_worked(work, OK, 0.0)
+        assert outcomes(answer_poll(one)) == [(each.id, "ok")]
+        one.on_delivered(each)
+    (reply,) = answer_poll(one, first)
+    assert (reply.order, reply.answer.outcome, reply.answer.turn) == (first, outcome, 2 if outcome == "stale" else 0)
 
 
 def test_orders_run_one_at_a_time_per_instance():
