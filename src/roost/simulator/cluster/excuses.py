@@ -114,6 +114,8 @@ def may_keep_claim(world: World, move: MigrationRow) -> bool:
     if has_waiting_operation(world, status):
         return True
     if move.status == "left" or (move.status == "finished" and move.kind in {"evacuate", "live"}):
+        if holder_of(status.fault) == move.source_host:
+            return world.excuse(GUEST_HELD)
         return any(machine.is_lost and machine.host == move.source_host for machine in world.machines)
     is_current = status.migration_uuid == move.uuid and status.status in {"VERIFY_RESIZE", "ERROR"}
     return move.status == "finished" and is_current

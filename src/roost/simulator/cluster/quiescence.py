@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from roost.compute.drivers.fake.guests import FakeGuest
 from roost.conductor.agents.power_sync import is_apart
+from roost.conductor.operation.reconcile import has_left
 from roost.model.names import uuid_text
 from roost.model.work.guest import holder_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
@@ -26,6 +27,8 @@ AUDIT = "an audit finds nothing"
 
 _FINAL_STATUSES = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"})
 _EXPECT_GUESTS = frozenset({"ACTIVE", "SHUTOFF", "SHELVED"})
+# If the home of such an instance has a guest, its fault must not name another host.
+_SYNCED = _EXPECT_GUESTS | {"VERIFY_RESIZE"}
 _COMPLETE_STATES = frozenset({"running", "stopped"})
 # States of a guest by the status of its instance. In ERROR any state is permitted, and no guest.
 _GUEST_STATES: Mapping[str, Collection[str]] = {
@@ -49,7 +52,15 @@ def describe_unrest(world: World) -> str:
         problem = _describe_outage_host(world, machine) if machine.is_lost else _describe_host(world, machine)
         if problem:
             return problem
-    return _find_stale_image(world)
+    return _find_stale_image(world) or _find_left_move(world)
+
+
+def _find_left_move(world: World) -> str:
+    """Describe a move that ends with the next registration of its source; empty: none."""
+    for move in world.store.tables.work[MigrationRow].rows.values():
+        if has_left(move, move.source_host) and not excuses.may_keep_claim(world, move):
+            return f"the move from {move.source_host} has not ended yet: {move}"
+    return ""
 
 
 def _find_stale_image(world: World) -> str:
@@ -109,7 +120,7 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
 def _waits_for_sync(world: World, status: StatusRow, guest: FakeGuest | None) -> bool:
     """Return whether an instance lost its guest without a fault, or has this fault in spite of its guest."""
     if guest is not None:
-        return is_apart(status) and status.status in _EXPECT_GUESTS  # An operator resets the others.
+        return is_apart(status) and status.status in _SYNCED  # An operator resets the others.
     may_be_lost = world.restored.count > 0 or uuid_text(status.uuid) in world.lost_guests
     return may_be_lost and status.status in _EXPECT_GUESTS and not is_apart(status)
 

@@ -13,6 +13,7 @@ from roost.conductor.operation.liveness import require_gone_agent
 from roost.conductor.operation.step import Body
 from roost.conductor.operation.stored_request import request_of
 from roost.conductor.steps import TABLES
+from roost.errors import NotFound
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_text, valid_uuid_bytes
 from roost.model.request import Request
@@ -262,7 +263,8 @@ def _move(world: World, kind: str) -> Action | None:
 
     def submit(current: Current, process: Process) -> Acceptance:
         latest = process.reader.status(status.uuid)
-        assert latest is not None, "statuses are never deleted"
+        if latest is None:  # A restored backup does not know it.
+            raise NotFound("instance", ids.instance)
         query = msgspec.structs.replace(request, ignore_hosts=(latest.host,)) if request.ignore_hosts else request
         plan = accept.move(
             current,

@@ -11,7 +11,7 @@ from roost.simulator.cluster.environment.guest_shelf import GuestShelf
 _COMPLETE = frozenset({"running", "stopped"})
 # Statuses of instances with a guest.
 _WITH_GUEST = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED"})
-_STATES = {"ACTIVE": "running", "SHUTOFF": "stopped"}  # of the guest, by status
+_STATES = {"ACTIVE": "running", "SHUTOFF": "stopped", "BUILD": "running"}  # of the guest, by status
 _SHELVED = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
