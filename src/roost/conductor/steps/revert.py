@@ -55,7 +55,10 @@ def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the present host to undo the move, or, if its guest is not complete, to destroy this guest."""
+    """Order the present host to undo the move, or, if its guest is not complete, to destroy this guest.
+
+    After a restore of the database, inspect the copy on the old host first.
+    """
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
         return fail(view, desk, body, problem=f"{view.status.host} has no guest of this instance")
@@ -64,7 +67,17 @@ def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     after = msgspec.structs.replace(
         body, is_on=guest is None or guest.state == "running", of="" if guest is None else guest.operation
     )
-    return _order_undo(view, desk, after, moves=(update_migration(view, "reverting"),))
+    if view.restored_at_s and source.lower() != view.status.host.lower():
+        return send_order(view, desk, after, host=source, action="inspect", step="copy")
+    return _begin_undo(view, desk, after)
+
+
+def undo_to_copy(view: View, desk: Desk, body: MoveSettlement) -> Commit:
+    """Order the present host to undo the move, if the old host still has a complete copy."""
+    if whole_guest(view) is None:  # The move was confirmed after the backup.
+        source = migration_of(view).source_host
+        return fail(view, desk, body, problem=f"it cannot go back: {source} has no copy of it any more")
+    return _begin_undo(view, desk, body)
 
 
 def refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
@@ -106,6 +119,10 @@ def restart(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 def finish(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Put the instance on its old host, with its old allocations: ACTIVE, or SHUTOFF if it was not started."""
     return _finish(view, desk, body, problem=view.reply.problem)
+
+
+def _begin_undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
+    return _order_undo(view, desk, body, moves=(update_migration(view, "reverting"),))
 
 
 def _order_undo(view: View, desk: Desk, body: MoveSettlement, *, moves: tuple[Put, ...] = ()) -> Commit:
@@ -245,11 +262,12 @@ TABLE = Table(
         "look": State(
             Watch(_find_guest, WITHIN_LIMIT.events),
             {
-                Event.DONE: To(undo, "discard", "end"),
+                Event.DONE: To(undo, "copy", "discard", "end"),
                 Event.FAILED | Event.ABORTED | Event.TIMED_OUT: To(refuse, "end"),
                 Event.HOST_GONE: To(return_or_refuse, "apart", "end"),
             },
         ),
+        "copy": State(WITHIN_LIMIT, {Event.DONE: To(undo_to_copy, "discard", "end"), NOT_DONE: To(refuse, "end")}),
         "discard": State(
             UNTIL_DONE,
             {

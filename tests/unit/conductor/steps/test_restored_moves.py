@@ -71,6 +71,21 @@ def test_guest_that_has_arrived_runs_alone_until_the_user_decides(app, kind, end
     assert app.hands["h0"].most_running == {ONE: 1}
 
 
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_revert_needs_the_copy_on_the_old_host(app, has_copy):
+    request_resize(app, "resize", "one", vcpus=2, host="h1")
+    run_agents_until_idle(app, app.hands)
+    note_restore(app)
+    if not has_copy:
+        del app.hands["h0"].copies[ONE]
+    request_resize(app, "revert", "one")
+    run_agents_until_idle(app, app.hands)
+    problem = "it cannot go back: h0 has no copy of it any more"
+    expected = ("ACTIVE", "h0", "") if has_copy else ("VERIFY_RESIZE", "h1", problem)
+    assert instance_summary(app, "one") == expected
+    assert states(app) == {expected[1]: "running"}
+
+
 def test_stopped_guest_on_the_target_does_not_keep_the_source_from_starting(app):
     resize_with_forgotten_guest(app, "resize", state="stopped")
     assert instance_summary(app, "one") == ("ACTIVE", "h0", "it is broken")
