@@ -120,10 +120,12 @@ def _last_orders(view: View) -> Collection[OrderRow]:
 def _leftovers(view: View) -> list[OrderRow]:
     """Return the failed orders of living hosts, which may still have remains of the instance.
 
-    A stale order is left out: a later order, of an operation ``clean``, replaced it.
+    A stale order is left out: a later order, of an operation ``clean``, replaced it. But if the database was restored,
+    the later order may have been of any kind.
     """
     answered = [order for order in _last_orders(view) if order.state == "answered" and not view.is_away(order.host)]
-    return [order for order in answered if answer_of(order).outcome not in {"ok", "stale"}]
+    gone = {"ok"} if view.restored_at_s else {"ok", "stale"}
+    return [order for order in answered if answer_of(order).outcome not in gone]
 
 
 def _hosts(view: View) -> list[str]:

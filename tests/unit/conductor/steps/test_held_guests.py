@@ -345,3 +345,18 @@ def test_operation_goes_on_after_the_later_orders_of_a_host_if_the_database_was_
     app.turn()
     (order,) = app.hands[0].poll().orders
     assert (action(order), order.turn) == ("destroy", 42)
+
+
+def test_forced_deletion_repeats_a_stale_order_if_the_database_was_restored(app):
+    lease = restore_lease(app.clock.now_s())
+    app.run(lambda current: current.commit([Item(writes=(), work=(Put(lease),))]))
+    app.delete("one", is_forced=True)
+    app.turn()
+    (order,) = app.hands[0].poll().orders
+    app.hands[0].answer(order, Answer(outcome="stale", turn=40))
+    app.turn()
+    beat(app, after_s=11)
+    (order,) = app.hands[0].poll().orders
+    assert (action(order), order.turn) == ("destroy", 41)
+    run_until_idle(app, *app.hands)
+    assert (app.open_operations(), app.hands[0].guests) == ([], {})
