@@ -11,7 +11,7 @@ from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import audit_tables
-from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS, PLAN_SEEDS
+from roost.simulator.cluster.environment.rare_faults import HELD_SEEDS, LOSS_SEEDS, PLAN_SEEDS, RESTORE_SEEDS
 from roost.simulator.cluster.environment.trouble import FaultRates
 from roost.simulator.cluster.excuses import GUEST_LOST
 from roost.simulator.cluster.seed_report import format_failure
@@ -56,6 +56,13 @@ def test_instances_of_lost_guests_end_with_their_fault():
     assert total.faults["bereft"] > 8
     assert total.excuses[GUEST_LOST] > 0
     assert total.transitions["sync wait DONE end"] > 0
+
+
+@pytest.mark.parametrize("seed", sorted({*RESTORE_SEEDS, *HELD_SEEDS} - {*range(3_500)}))
+def test_invariants_hold_in_single_seeds_with_a_restored_backup(seed):
+    assert seed in command.parse_seeds(command._SEEDS)
+    result = cached_run(seed)
+    assert not result.invariant, "\n".join(format_failure(result))
 
 
 def test_plans_are_applied_within_their_limits():

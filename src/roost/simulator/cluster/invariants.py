@@ -172,6 +172,7 @@ class InvariantChecker:
                 is_elsewhere
                 and not is_astray(self._world, uuid, machine)
                 and not self._will_be_destroyed(uuid, machine)
+                and not self._is_forced(body)
             ):
                 raise InvariantBroken(CLEAN_HOSTS, f"{machine.host} is up, and has {uuid}: {status}")
 

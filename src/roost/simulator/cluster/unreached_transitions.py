@@ -14,6 +14,7 @@ UNREACHED: Mapping[str, str] = MappingProxyType(
         "spawn spawn DONE clearing": "no client of the Placement API changes allocations meanwhile",
         "shelve save DONE back": "every driver returns the id of a saved image",
         "rebuild send STARTED end": "no change of settings makes stored requests invalid",
+        "confirm part STARTED end": "this step begins without an order only if old and new host are the same",
         "live_migrate undo DONE sweep": "a guest does not arrive between two orders to its target",
         "evacuate spawn DONE sweep": "an old host is not up before its evacuations have ended",
         "evacuate sweep * *": "an old host is not up before its evacuations have ended",

@@ -9,6 +9,7 @@ instances with a guest on another host.
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roost.compute.drivers.fake.script import Action
@@ -19,9 +20,9 @@ from roost.model.work.orders import Order
 RARE_SEEDS = range(1_000, 1_500)
 FOCUS_SEEDS = range(1_500, 3_000)
 LOSS_SEEDS = range(3_000, 3_100)
-RESTORE_SEEDS = (*range(3_100, 3_200), 4_056)  # the last one prepares a move on a host with a guest
+# 3640: a guest has arrived by a resize that fails after the restore; 4056: a move to a host with a guest.
+RESTORE_SEEDS = (*range(3_100, 3_200), 3_640, 4_056)
 PLAN_SEEDS = range(3_200, 3_300)
-HELD_SEEDS = range(3_300, 3_500)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault in rare seeds, per opportunity.
 _RARE_SHARES = {
@@ -89,6 +90,20 @@ _FOCUSES = (
     Focus("sync", ("send",), ("power",)),
 )
 _HELD_FOCUSES = tuple(Focus("reset", ("send", "wait", "holder"), ("inspect",), needs=needs) for needs in ("", "reboot"))
+# Single held seeds with a focus of their own. In 3629, returning hosts and operations wait for each other.
+_SINGLE_FOCUSES: Mapping[int, Focus] = MappingProxyType(
+    {
+        3_629: Focus("reset", ("send", "wait", "holder"), ("inspect",), needs="resize"),
+        5_068: Focus("resize", ("copy",), ("send_disk",)),
+        5_111: Focus("confirm", ("part",), ("destroy",), needs="resize"),
+        5_200: Focus("revert", ("copy",), ("inspect",), needs="resize"),
+        5_212: Focus("revert", ("copy",), ("inspect",), needs="resize"),
+        5_531: Focus("migrate", ("copy",), ("send_disk",)),
+    }
+)
+# 3602: a returning host waits for an operation; 3737: a home returns during a reset; 3866: an operation of the backup
+# would destroy the only guest.
+HELD_SEEDS = (*range(3_300, 3_500), 3_602, 3_737, 3_866, *_SINGLE_FOCUSES)
 # Requests of the focus are more frequent by this factor.
 FOCUS_WEIGHT = 10
 
@@ -164,6 +179,8 @@ def _shares_of(seed: int) -> Mapping[str, float]:
 
 def _focus_of(seed: int) -> Focus | None:
     """Return the focus of a seed, if it has one."""
+    if seed in _SINGLE_FOCUSES:
+        return _SINGLE_FOCUSES[seed]
     if seed in HELD_SEEDS:
         return _HELD_FOCUSES[seed % len(_HELD_FOCUSES)]
     return _FOCUSES[seed % len(_FOCUSES)] if seed in FOCUS_SEEDS else None
