@@ -49,7 +49,7 @@ from roost.conductor.steps import confirm
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.operation import InstanceMove
-from roost.model.work.orders import OrderBody
+from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import OrderRow, Put
 
 # --- the target reserves room ---
@@ -229,7 +229,9 @@ def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
     target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
     if not view.is_away(target):
-        return send_until_done(view, desk, after, host=target, actions=("discard",), step="undo")
+        # After a restore, the target may have another guest: the answer to ``inspect`` certainly reports it.
+        actions: tuple[Action, ...] = ("discard", "inspect") if view.restored_at_s else ("discard",)
+        return send_until_done(view, desk, after, host=target, actions=actions, step="undo")
     if not _may_run_on_target(view):
         return restart(view, desk, after)
     fault = f"{lost}; it may run on {target}, so the operation waits for that host"
@@ -270,13 +272,13 @@ def _was_delivered(order: OrderRow) -> bool:
 
 
 def _find_undo(view: View, body: InstanceMove) -> Reply:
-    last = view.orders[-1]
-    is_discard = last.action == "discard"
-    if is_discard and last.state == "answered" and (answer := answer_of(last)).outcome == "ok":
-        return Reply(event=Event.DONE, answer=answer)
+    sent = view.orders[-2:] if view.orders[-1].action == "inspect" else view.orders[-1:]
+    is_undoing = sent[0].action == "discard"
+    if is_undoing and all(order.state == "answered" and answer_of(order).outcome == "ok" for order in sent):
+        return Reply(event=Event.DONE, answer=answer_of(sent[-1]))
     if view.is_away(target_of(body)):
         return Reply(event=Event.HOST_GONE)
-    if is_discard and is_open(last):
+    if is_undoing and any(map(is_open, sent)):
         return wait_for_answer(view)
     return retry_after_pause(view, body, Reply(event=Event.FAILED))
 

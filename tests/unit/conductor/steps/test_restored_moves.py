@@ -5,7 +5,7 @@ import pytest
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.store.backup import restore_lease
-from tests.support.conductors.conductors import action, failure, server
+from tests.support.conductors.conductors import OK, action, failure, server
 from tests.support.conductors.move_servers import advance_clock, migrations, nodes_by_consumer, run_agents_until_idle
 from tests.support.conductors.resize_servers import Copy, instance_summary, request_resize, resize_agents
 from tests.support.fleets.named_uuids import uuid_named
@@ -39,7 +39,7 @@ def states(app):
     return {name: hand.guests[ONE] for name, hand in app.hands.items() if ONE in hand.guests}
 
 
-def resize_with_forgotten_guest(app, kind, *, state="running"):
+def resize_with_forgotten_guest(app, kind, *, state="running", script=None):
     """Request a move to h1; before its last order, h1 gets a guest by an operation that the database does not know."""
     hand = app.hands["h1"]
     result = hand.result
@@ -52,7 +52,7 @@ def resize_with_forgotten_guest(app, kind, *, state="running"):
 
     hand.result = finish_earlier
     request_resize(app, kind, "one", vcpus=2 if kind == "resize" else 0, host="h1")
-    run_agents_until_idle(app, app.hands)
+    run_agents_until_idle(app, app.hands, script)
     hand.result = result
 
 
@@ -69,6 +69,14 @@ def test_guest_that_has_arrived_runs_alone_until_the_user_decides(app, kind, end
     assert states(app) == {place: "running"}
     assert nodes_by_consumer(app) == {ONE: [place]}
     assert app.hands["h0"].most_running == {ONE: 1}
+
+
+def test_arrived_guest_is_found_although_the_answer_to_discard_lacks_it(app):
+    note_restore(app)
+    resize_with_forgotten_guest(app, "resize", script={("h1", "discard"): [OK]})
+    assert instance_summary(app, "one") == ("VERIFY_RESIZE", "h1", ARRIVED)
+    assert states(app) == {"h0": "stopped", "h1": "running"}
+    assert app.hands["h1"].done[-2:] == ["discard", "inspect"]
 
 
 @pytest.mark.parametrize("has_copy", [True, False])
