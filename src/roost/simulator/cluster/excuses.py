@@ -66,7 +66,8 @@ def is_lost(world: World, machine: Machine) -> bool:
 
 def may_lack_guest(world: World, status: StatusRow) -> bool:
     """Return whether an instance may lack a guest although its status names a host."""
-    if has_waiting_operation(world, status) and status.task == "live-migrating":
+    has_arrived = status.task == "live-migrating" or world.restored.count > 0  # perhaps after the backup
+    if has_waiting_operation(world, status) and has_arrived:
         return world.excuse(MOVED_TO_LOST_HOST)
     if lacks_guest(status) and uuid_text(status.uuid) in world.lost_guests:
         return world.excuse(GUEST_LOST)

@@ -98,12 +98,10 @@ _SINGLE_FOCUSES: Mapping[int, Focus] = MappingProxyType(
         5_111: Focus("confirm", ("part",), ("destroy",), needs="resize"),
         5_200: Focus("revert", ("copy",), ("inspect",), needs="resize"),
         5_212: Focus("revert", ("copy",), ("inspect",), needs="resize"),
-        5_531: Focus("migrate", ("copy",), ("send_disk",)),
     }
 )
-# 3602: a returning host waits for an operation; 3737: a home returns during a reset; 3866: an operation of the backup
-# would destroy the only guest.
-HELD_SEEDS = (*range(3_300, 3_500), 3_602, 3_737, 3_866, *_SINGLE_FOCUSES)
+# 3602: a returning host waits for an operation; 3866: an operation of the backup would destroy the only guest.
+HELD_SEEDS = (*range(3_300, 3_500), 3_602, 3_866, *_SINGLE_FOCUSES)
 # Requests of the focus are more frequent by this factor.
 FOCUS_WEIGHT = 10
 
