@@ -101,6 +101,7 @@ class Request:
     is_abandoned: bool = False  # whether the client disconnected, or has its answer already
     work: Work = "point"
     is_at_once: bool = False  # whether the loop itself answers it
+    budget_s: float = math.inf  # seconds of work
     until_s: float = math.inf  # end of its budget, by ``time.perf_counter``
     too_slow: Exception = field(default_factory=TooSlow)  # raised after that time
     parts: tuple[Part, ...] = ()  # parts of its time, for its trace
@@ -174,6 +175,7 @@ class Request:
 
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
             self.until_s, self.too_slow = time.perf_counter() + budget_s, too_slow or TooSlow()
+            self.budget_s = budget_s
             state = current.state
             state.check = self.check_active
             try:
@@ -183,6 +185,12 @@ class Request:
                 self.until_s = math.inf
 
         return run
+
+    def budget_use(self) -> float:
+        """Return the used share of the time budget; 0 without one, or if another thread or process answers later."""
+        if self.until_s == math.inf or isinstance(self.too_slow, TooSlow):
+            return 0.0
+        return 1.0 - (self.until_s - time.perf_counter()) / self.budget_s
 
     def while_active(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items, with regular calls of ``check_active``."""

@@ -57,6 +57,7 @@ _SPREAD = ListView(
 
 
 _CUT = "the search ended at its limit: a better plan may exist"
+_OVER_BUDGET = "the search ended at the time budget of the server (question_budget_s): a better plan may exist"
 
 
 def room_lines(answer: Mapping[str, Any]) -> list[str]:
@@ -91,9 +92,7 @@ def consolidation_lines(answer: Mapping[str, Any]) -> list[str]:
         *_move_lines(moves, fewest),
         f"{_count(after, 'host')} of {answer['hosts']:,} empty then, {answer['empty']:,} now; {_most(answer)}",
     ]
-    if answer["is_cut"]:
-        lines.append(_CUT)
-    return lines
+    return [*lines, *_limit_lines(answer)]
 
 
 def _most(answer: Mapping[str, Any]) -> str:
@@ -112,9 +111,7 @@ def drain_lines(answer: Mapping[str, Any]) -> list[str]:
     lines += [*_STAYING.to_lines(staying, "table"), ""] if staying else []
     lines += _move_lines(moves, f"{answer['extra']:,} of them to make room") if moves else []
     lines.append(f"{_count(len(emptied), 'host')} of {answer['hosts']:,} empty then")
-    if answer["is_cut"]:
-        lines.append(_CUT)
-    return lines
+    return [*lines, *_limit_lines(answer)]
 
 
 def balance_lines(answer: Mapping[str, Any]) -> list[str]:
@@ -129,9 +126,14 @@ def balance_lines(answer: Mapping[str, Any]) -> list[str]:
         "",
         f"{_totals(answer['moves'])}; used {answer['resource_class']} of {_count(answer['hosts'], 'host')}",
     ]
-    if answer["is_cut"]:
-        lines.append(_CUT)
-    return lines
+    return [*lines, *_limit_lines(answer)]
+
+
+def _limit_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Return a line about the limit at which the search ended, if any."""
+    if not answer["is_cut"]:
+        return []
+    return [_OVER_BUDGET if answer["is_over_budget"] else _CUT]
 
 
 def _move_lines(moves: Sequence[Mapping[str, Any]], bound: str) -> list[str]:

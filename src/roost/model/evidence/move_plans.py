@@ -31,7 +31,8 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     moves: list[PlanMove] = []
     problem: str = ""  # why no plan was found
-    is_cut: bool = False  # whether the search ended at its limit; a longer one may find a better plan
+    is_cut: bool = False  # whether the search ended at a limit; a longer one may find a better plan
+    is_over_budget: bool = False  # whether this limit was the time budget
 
     @property
     def memory_mb(self) -> int:

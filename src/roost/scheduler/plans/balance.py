@@ -12,7 +12,7 @@ import numpy as np
 from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadRequest
 from roost.model.evidence.move_plans import FLEET_MOVES_MAX, BalancePlan, Spread
-from roost.scheduler.plans.board import Board, Fork, Mover, Residents, SearchEnded, Step
+from roost.scheduler.plans.board import Board, BudgetUse, Fork, Mover, Residents, SearchEnded, Step, no_budget
 from roost.scheduler.plans.consolidate import FLEET_STEPS_MAX, check_fleet_moves
 from roost.scheduler.plans.fleet_use import class_use, hosts_in_view
 from roost.scheduler.plans.rehearsal import describe_moves, rehearse
@@ -46,6 +46,7 @@ def balance(
     default_zone: str,
     moves_max: int = FLEET_MOVES_MAX,
     steps_max: int = FLEET_STEPS_MAX,
+    budget_use: BudgetUse = no_budget,
 ) -> BalancePlan:
     """Plan moves that reduce the spread of the used shares most.
 
@@ -57,6 +58,7 @@ def balance(
         default_zone: the zone of hosts without a zone.
         moves_max: upper bound on the moves, 1..FLEET_MOVES_LIMIT.
         steps_max: upper bound on the steps of the search.
+        budget_use: returns the used share of the time budget; at its end, the plan has the moves found so far.
 
     Raises:
         BadRequest: ``moves_max`` is out of bounds, or no enabled host in view offers the class.
@@ -73,7 +75,7 @@ def balance(
         view &= class_use(state, class_id)[1] > 0
     if class_id is None or not view.any():
         raise BadRequest(f"no enabled host offers {resource_class}: name another class or zone")
-    board = Board(own, residents, steps=steps_max)
+    board = Board(own, residents, steps=steps_max, budget_use=budget_use)
     return _Balance(fork, board, view, class_id=class_id).plan(resource_class, moves_max)
 
 
@@ -113,7 +115,8 @@ class _Balance:
             after=self._spread(after),
             moves=describe_moves(board, [step for step, _ in best], lambda step: reasons[step.mover.uuid]),
             problem="" if best else self._explain(),
-            is_cut=self._is_cut,
+            is_cut=self._is_cut or board.is_over_budget,
+            is_over_budget=board.is_over_budget,
         )
 
     def _search(self, banned: set[bytes], moves_max: int) -> tuple[list[tuple[Step, str]], list[Scores]]:
@@ -212,6 +215,8 @@ class _Balance:
         """Return why there is no move."""
         if self._problem:
             return f"a move of each plan was refused in the rehearsal: {self._problem}"
+        if self._board.is_over_budget:
+            return "no move was found within the time budget"
         if self._is_cut:
             return "no move was found within the limit of the search"
         return "no move of an instance makes the used shares noticeably more equal"

@@ -25,10 +25,14 @@ from roost.scheduler.shape.shape import Shape
 _TARGETS_MAX = 16
 # Hosts per step of a pass over the columns.
 _HOSTS_PER_STEP = 256
+# Share of the time budget after which a search ends; the rest is for the rehearsal and the answer.
+_SEARCH_SHARE = 0.6
+# Share of the time budget after which a rehearsal ends.
+REHEARSAL_SHARE = 0.85
 
 
 class SearchEnded(Exception):
-    """The search has used its steps."""
+    """The search has used its steps, or its part of the time budget."""
 
 
 class Fork(Protocol):
@@ -62,6 +66,12 @@ class Fixture(NamedTuple):
 
 Residents = Callable[[str], Sequence[Resident]]  # name of a service -> its instances that can move
 Fixtures = Callable[[str], Sequence[Fixture]]  # name of a service -> its instances that cannot
+BudgetUse = Callable[[], float]  # the used share of the time budget
+
+
+def no_budget() -> float:
+    """Return the used share of an unlimited time budget: none."""
+    return 0.0
 
 
 class Mover(NamedTuple):
@@ -93,15 +103,26 @@ class Board:
         fork: its columns change during a move, and are as before at the end.
         residents: the movable instances of a service.
         steps: upper bound on steps.
+        budget_use: returns the used share of the time budget.
         closed: names of services without room for instances.
     """
 
-    def __init__(self, fork: Fork, residents: Residents, *, steps: int, closed: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        fork: Fork,
+        residents: Residents,
+        *,
+        steps: int,
+        budget_use: BudgetUse = no_budget,
+        closed: Sequence[str] = (),
+    ) -> None:
         self._placement, self._scheduler, self._residents = fork.placement, fork.scheduler, residents
         self._closed = tuple(closed)
         self.steps: list[Step] = []
         self._undo: list[tuple[list[Claim], DepartedInstance]] = []  # one entry per step
         self.steps_left = steps
+        self._budget_use = budget_use
+        self.is_over_budget = False  # whether work was left out because of the time budget
         self.has_groups = False  # whether an instance in a server group was seen
         self._movers: dict[int, list[Mover]] = {}  # by host row, at the start
         self._shapes: dict[bytes, Shape] = {}  # by request, or by uuid of a member of a server group
@@ -116,12 +137,22 @@ class Board:
         """Use steps of the search.
 
         Raises:
-            SearchEnded: none are left.
+            SearchEnded: none are left, or the search has used its part of the time budget.
         """
         self.steps_left -= steps
-        if self.steps_left < 0:
+        if self.steps_left < 0 or self.is_late():
             raise SearchEnded
         self.state.check()
+
+    def is_late(self, share: float = _SEARCH_SHARE) -> bool:
+        """Return whether a share of the time budget is used up, and note it: further work is left out."""
+        is_late = self._budget_use() >= share
+        self.is_over_budget |= is_late
+        return is_late
+
+    def begin_description(self, steps: int) -> None:
+        """Permit some steps, also if the search has used all, or its part of the time budget."""
+        self.steps_left, self._budget_use = steps, no_budget
 
     def movers(self, row: int) -> list[Mover]:
         """Return the movable instances of a host, without those already moved; least memory to copy first."""
@@ -131,6 +162,10 @@ class Board:
             self.has_groups |= any(mover.group_id for mover in found)
         moved = {step.mover.uuid for step in self.steps}
         return [mover for mover in found if mover.uuid not in moved] if moved else found
+
+    def has_read(self, row: int) -> bool:
+        """Return whether the instances of a host were read."""
+        return row in self._movers
 
     def fits(self, shape: Shape, row: int) -> bool:
         """Return whether a host takes one instance of a shape now."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from roost.errors import BadRequest
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, ConsolidationPlan, EmptiedHost
-from roost.scheduler.plans.board import Board, Fork, Residents, SearchEnded, Step
+from roost.scheduler.plans.board import Board, BudgetUse, Fork, Residents, SearchEnded, Step, no_budget
 from roost.scheduler.plans.empty_hosts import HostEmptying
 from roost.scheduler.plans.fleet_use import hosts_in_use, hosts_in_view, shares_in_use
 from roost.scheduler.plans.rehearsal import describe_moves, rehearse
@@ -49,6 +49,7 @@ def consolidate(
     share: float | None = None,
     moves_max: int = FLEET_MOVES_MAX,
     steps_max: int = FLEET_STEPS_MAX,
+    budget_use: BudgetUse = no_budget,
 ) -> ConsolidationPlan:
     """Plan moves to empty as many hosts as possible.
 
@@ -64,6 +65,7 @@ def consolidate(
         share: instead of ``hosts_max``, percent of the hosts in view, above 0, at most 100; rounded up.
         moves_max: upper bound on the moves, 1..FLEET_MOVES_LIMIT.
         steps_max: upper bound on the steps of the search.
+        budget_use: returns the used share of the time budget; at its end, the plan has the hosts emptied so far.
 
     Raises:
         BadRequest: an argument is out of bounds, or both ``hosts_max`` and ``share`` are set.
@@ -81,7 +83,7 @@ def consolidate(
     view = hosts_in_view(own.placement.state, zone, default_zone=default_zone)
     if share is not None:
         hosts_max = math.ceil(int(view.sum()) * share / 100)
-    board = Board(own, residents, steps=steps_max)
+    board = Board(own, residents, steps=steps_max, budget_use=budget_use)
     return _Consolidation(fork, board, HostEmptying(board, view), wanted=hosts_max, moves_max=moves_max).plan(
         view=view.nonzero()[0].tolist()
     )
@@ -196,7 +198,8 @@ class _Consolidation:
             at_most=self._at_most(rows),
             at_least=sum(self._fewest_instances(rows)[: len(found.rows)]),
             problem="" if found.rows else self._explain(rows),
-            is_cut=self._is_cut,
+            is_cut=self._is_cut or board.is_over_budget,
+            is_over_budget=board.is_over_budget,
         )
 
     def _explain(self, rows: Sequence[int]) -> str:
@@ -212,6 +215,8 @@ class _Consolidation:
             return f"the host with the fewest instances, {names[row]}, has {count:,}: permit as many moves"
         if self._problem:
             return f"a move of each plan was refused in the rehearsal: {self._problem}"
+        if self._board.is_over_budget:
+            return "no plan was found within the time budget"
         if self._is_cut:
             return "no plan was found within the limit of the search"
         return f"the instances of no host fit on the others, not even those of {names[row]}"

@@ -21,7 +21,19 @@ from roost.model.evidence.move_plans import (
     EmptiedHost,
     StayingInstance,
 )
-from roost.scheduler.plans.board import Board, Fixture, Fixtures, Fork, Mover, Residents, SearchEnded, Step
+from roost.scheduler.plans.board import (
+    REHEARSAL_SHARE,
+    Board,
+    BudgetUse,
+    Fixture,
+    Fixtures,
+    Fork,
+    Mover,
+    Residents,
+    SearchEnded,
+    Step,
+    no_budget,
+)
 from roost.scheduler.plans.consolidate import FLEET_STEPS_MAX, check_fleet_moves
 from roost.scheduler.plans.fleet_use import is_in_use
 from roost.scheduler.plans.rehearsal import Rehearsal, choose_targets, describe_moves, name_of, rehearse
@@ -40,6 +52,8 @@ _REHEARSALS_MAX = 8
 _CUTS_MAX = 2  # further rehearsals of a plan without refused moves
 
 _CLAIMS = "other claims remain: plans move instances only"
+_UNREAD = "the search ended before it read the instances of this host"
+_OVER_BUDGET = "the search ended at its time budget"
 
 _TargetsOf = Callable[[Mover], Iterable[int]]
 
@@ -73,6 +87,7 @@ def drain_hosts(
     moves_max: int = FLEET_MOVES_LIMIT,
     extra_max: int = FLEET_MOVES_MAX,
     steps_max: int = FLEET_STEPS_MAX,
+    budget_use: BudgetUse = no_budget,
 ) -> DrainMoves:
     """Plan moves to empty hosts; they take no instances themselves.
 
@@ -84,6 +99,7 @@ def drain_hosts(
         moves_max: upper bound on the moves, 1..FLEET_MOVES_LIMIT.
         extra_max: upper bound on the moves of instances of other hosts, 0..FLEET_MOVES_LIMIT.
         steps_max: upper bound on the steps of the search.
+        budget_use: returns the used share of the time budget; at its end, the plan has the moves found so far.
 
     Raises:
         BadRequest: an argument is out of bounds.
@@ -95,7 +111,7 @@ def drain_hosts(
     own = fork()
     names = own.placement.state.hosts.names
     closed = list(dict.fromkeys(names[row] for row in rows))
-    board = Board(own, residents, steps=steps_max, closed=closed)
+    board = Board(own, residents, steps=steps_max, budget_use=budget_use, closed=closed)
     result = _Search(fork, board, closed=closed, moves_max=moves_max, extra_max=extra_max).best(rows)
     plan = _Description(board, result, moves_max=moves_max, extra_max=extra_max)
     return plan.describe(rows, {host: fixtures(host) for host in closed})
@@ -134,13 +150,13 @@ class _Search:
                 refusals[(step.for_mover or step.mover).uuid] = problem
         else:
             self._is_cut = True
-        return _Result(best, refusals, self._is_cut)
+        return _Result(best, refusals, self._is_cut or self._board.is_over_budget)
 
     def _grant(self, movers: Sequence[Mover], steps: Sequence[Step], result: Rehearsal) -> _Found:
         """Return the granted moves of a plan, without those for a refused move."""
         for _ in range(_CUTS_MAX):
-            if not result.refused:
-                return _cut(movers, steps)
+            if not result.refused or self._board.is_late(REHEARSAL_SHARE):
+                break
             steps = _without_refused(steps, result.refused)
             result = rehearse(self._fork(), self._board, steps)
         return _cut(movers, steps[: result.granted])
@@ -308,7 +324,7 @@ class _Description:
         board, (staying, steps) = self._board, self._result.found
         names = board.state.hosts.names
         # The description takes as many steps at most, also if the search has used all.
-        board.steps_left = len(steps) + 4 * board.pass_steps * len(staying)
+        board.begin_description(len(steps) + 4 * board.pass_steps * len(staying))
         for step in steps:
             board.make(step)
         in_use = {row for row in rows if is_in_use(board.state, row)}
@@ -328,9 +344,9 @@ class _Description:
         ]
         known = {each.host for each in left}
         left += [
-            StayingInstance(instance_uuid="", instance="", host=names[row], problem=_CLAIMS)
-            for row in rows
-            if row in in_use and names[row] not in known
+            StayingInstance(instance_uuid="", instance="", host=names[row], problem=problem)
+            for row, problem in ((row, _CLAIMS if board.has_read(row) else _UNREAD) for row in rows if row in in_use)
+            if problem == _UNREAD or names[row] not in known
         ]
         board.undo_to(0)
         emptied = [self._describe_host(row) for row in rows if row not in in_use and names[row] not in known]
@@ -343,6 +359,7 @@ class _Description:
             moves=describe_moves(board, steps, lambda step: f"leaves {names[step.for_row]}"),
             problem=f"{kept:,} of {len(rows):,} hosts would not be emptied" if kept else "",
             is_cut=self._result.is_cut,
+            is_over_budget=board.is_over_budget,
         )
 
     def _describe_host(self, row: int) -> EmptiedHost:
@@ -357,6 +374,8 @@ class _Description:
             return f"its move was refused in the rehearsal: {refusal}"
         if len(self._board.steps) >= self._moves_max:
             return f"the plan has {self._moves_max:,} moves, as many as permitted"
+        if self._board.is_over_budget:
+            return _OVER_BUDGET
         shape = self._board.shape_of(mover)
         reason = self._reasons.get(id(shape))
         if reason is None:

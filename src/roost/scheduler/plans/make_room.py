@@ -19,11 +19,12 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest
 from roost.model.evidence.move_plans import MOVES_LIMIT, MOVES_MAX, RoomPlan
 from roost.model.request import Request
-from roost.scheduler.plans.board import Board, Fork, Residents, SearchEnded, Step
+from roost.scheduler.plans.board import Board, BudgetUse, Fork, Residents, SearchEnded, Step, no_budget
 from roost.scheduler.plans.rehearsal import describe_moves, rehearse, room_reason
 from roost.scheduler.plans.room_bounds import find_candidates, least_departures, missing_amounts
 from roost.scheduler.plans.room_search import RoomSearch
 from roost.scheduler.select import Scheduler
+from roost.scheduler.shape.shape import Shape
 
 STEPS_MAX = 20_000  # default upper bound on the steps of a search
 _HOSTS_MAX = 128  # candidates whose instances are read
@@ -47,6 +48,7 @@ def make_room(
     *,
     moves_max: int = MOVES_MAX,
     steps_max: int = STEPS_MAX,
+    budget_use: BudgetUse = no_budget,
 ) -> RoomPlan:
     """Plan the fewest moves to make room for a request.
 
@@ -56,6 +58,7 @@ def make_room(
         residents: the movable instances of a service.
         moves_max: upper bound on the moves, 1..MOVES_LIMIT.
         steps_max: upper bound on the steps of the search.
+        budget_use: returns the used share of the time budget; without a plan before its end, none is found.
 
     Raises:
         BadRequest: the request is invalid, for several instances or for a move; or ``moves_max`` is out of bounds.
@@ -68,7 +71,10 @@ def make_room(
         raise BadRequest("a plan makes room for a new instance: the request moves one")
     if not 1 <= moves_max <= MOVES_LIMIT:
         raise BadRequest(f"the number of moves must be 1..{MOVES_LIMIT}, got {moves_max}")
-    return _RoomPlanner(fork, _replace(request, instance_uuids=()), residents, steps=steps_max).plan(moves_max)
+    own = fork()
+    board = Board(own, residents, steps=steps_max, budget_use=budget_use)
+    request = _replace(request, instance_uuids=())
+    return _RoomPlanner(fork, board, request, shape=own.scheduler.compile_shape(request)).plan(moves_max)
 
 
 def may_make_room(scheduler: Scheduler, request: Request, *, state: State) -> bool:
@@ -89,11 +95,8 @@ def may_make_room(scheduler: Scheduler, request: Request, *, state: State) -> bo
 class _RoomPlanner:
     """Plans for one request."""
 
-    def __init__(self, fork: Callable[[], Fork], request: Request, residents: Residents, *, steps: int) -> None:
-        self._fork, self._request = fork, request
-        own = fork()
-        self._board = Board(own, residents, steps=steps)
-        self._shape = own.scheduler.compile_shape(request)
+    def __init__(self, fork: Callable[[], Fork], board: Board, request: Request, *, shape: Shape) -> None:
+        self._fork, self._board, self._request, self._shape = fork, board, request, shape
         self._rehearsals = 0
         self._is_cut = False  # whether plans were left out
         self._problem = ""  # of the first rehearsal that failed
@@ -108,7 +111,7 @@ class _RoomPlanner:
         candidates: list[_Candidate] = []
         searched = 0  # moves up to which all candidates were searched
         try:
-            candidates = [self._check_host(row) for row in rows[:_HOSTS_MAX]]
+            candidates += map(self._check_host, rows[:_HOSTS_MAX])
             for moves in range(1, moves_max + 1):
                 for steps in self._search(candidates, moves):
                     host = self._rehearse(steps)
@@ -119,7 +122,7 @@ class _RoomPlanner:
         except SearchEnded:
             self._is_cut = True
         is_cut = self._is_cut or len(rows) > len(candidates)
-        problem = self._explain(candidates, moves_max, is_cut=is_cut)
+        problem = self._explain(rows, candidates, moves_max, is_cut=is_cut)
         return self._result(
             rows, problem=problem, is_cut=is_cut, at_least=self._least(candidates, rows, searched=searched)
         )
@@ -187,10 +190,12 @@ class _RoomPlanner:
         self._problem = self._problem or result.problem
         return result.host
 
-    def _explain(self, candidates: Sequence[_Candidate], moves_max: int, *, is_cut: bool) -> str:
+    def _explain(self, rows: Sequence[int], candidates: Sequence[_Candidate], moves_max: int, *, is_cut: bool) -> str:
         """Return why no plan was found, with the nearest host."""
         names = self._board.state.hosts.names
-        if not candidates:
+        if self._board.is_over_budget:
+            return "no plan was found within the time budget"
+        if not rows:
             return f"no host would take the request if it had fewer instances: {self._shape_reason()}"
         possible = [each for each in candidates if each.bound is not None]
         if not possible:
@@ -231,6 +236,7 @@ class _RoomPlanner:
             at_least=at_least,
             candidates=len(rows),
             problem=problem,
-            is_cut=is_cut,
+            is_cut=is_cut or self._board.is_over_budget,
+            is_over_budget=self._board.is_over_budget,
             warnings=list(self._shape.warnings),
         )

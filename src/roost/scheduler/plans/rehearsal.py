@@ -1,6 +1,6 @@
 """Rehearse plans by real decisions, and describe their moves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,15 +11,17 @@ from roost.model.evidence.move_plans import PlanMove
 from roost.model.fleet import Departure
 from roost.model.names import derive_uuid
 from roost.model.request import Destination, Request
-from roost.scheduler.plans.board import Board, Fork, Mover, Step
+from roost.scheduler.plans.board import REHEARSAL_SHARE, Board, Fork, Mover, Step
 
 _replace = msgspec.structs.replace
+# Moves between two looks at the time budget.
+_MOVES_PER_BATCH = 32
 
 
 class Rehearsal(NamedTuple):
     """The result of a rehearsal."""
 
-    granted: int  # moves before the first refused one
+    granted: int  # moves before the first refused one, or left out because of the time budget
     host: str = ""  # the service for the request; empty: it was refused, or there is none
     problem: str = ""  # why a move or the request was refused first
     refused: Mapping[int, str] = {}  # position of each refused move -> why it was refused
@@ -30,29 +32,40 @@ def rehearse(fork: Fork, board: Board, steps: Sequence[Step], *, request: Reques
 
     Args:
         fork: a copy of the fleet without the moves of the board.
-        board: names of hosts.
+        board: names of hosts, and the time budget; at its end, the other moves and the request are left out.
         steps: the moves.
         request: for one new instance; None: there is none.
     """
     fork.scheduler.keeps_consumed = True  # Later moves see the cells and devices of earlier ones.
-    acts: list[Request | Departure] = []
-    moves: list[int] = []  # position of the move of each act
-    for number, step in enumerate(steps):
-        acts += _acts_of(step, number, board)
-        moves += [number] * (len(acts) - len(moves))
-    results = fork.scheduler.work([*acts, *(() if request is None else (request,))])
     refused: dict[int, str] = {}
-    for number, result in zip(moves, results, strict=False):
-        problem = _problem_of(result)
-        if problem:
-            refused.setdefault(number, problem)
+    for start in range(0, len(steps), _MOVES_PER_BATCH):
+        if start and board.is_late(REHEARSAL_SHARE):
+            steps, request = steps[:start], None
+            break
+        batch = enumerate(steps[start : start + _MOVES_PER_BATCH], start=start)
+        refused.update(_find_refusals(fork, board, batch))
     if refused:
         first = min(refused)
         return Rehearsal(first, problem=refused[first], refused=refused)
-    last = None if request is None else results[-1]
+    last = None if request is None else fork.scheduler.work([request])[0]
     if isinstance(last, Decision) and last.is_granted:
         return Rehearsal(len(steps), last.picks[0].host)
     return Rehearsal(len(steps), problem=_problem_of(last))
+
+
+def _find_refusals(fork: Fork, board: Board, batch: Iterable[tuple[int, Step]]) -> dict[int, str]:
+    """Make numbered moves; return why each refused one was refused, by number."""
+    acts: list[Request | Departure] = []
+    moves: list[int] = []  # number of the move of each act
+    for number, step in batch:
+        acts += _acts_of(step, number, board)
+        moves += [number] * (len(acts) - len(moves))
+    refused: dict[int, str] = {}
+    for number, result in zip(moves, fork.scheduler.work(acts), strict=True):
+        problem = _problem_of(result)
+        if problem:
+            refused.setdefault(number, problem)
+    return refused
 
 
 def choose_targets(fork: Fork, board: Board, movers: Sequence[Mover], *, closed: Sequence[str]) -> dict[bytes, int]:
@@ -60,25 +73,27 @@ def choose_targets(fork: Fork, board: Board, movers: Sequence[Mover], *, closed:
 
     Args:
         fork: a copy of the fleet without the moves of the board.
-        board: names of hosts.
+        board: names of hosts, and the time budget of a search; at its end, the other instances are left out.
         movers: the instances; those that are offloaded are left out.
         closed: services that take no instance.
     """
     fork.scheduler.keeps_consumed = True
-    moving: list[Mover] = []
-    acts: list[Request | Departure] = []
-    for mover in movers:
-        if mover.resident.request is not None:
-            moving.append(mover)
-            request, departure = _begin_and_end(mover.resident.request, mover, len(moving))
-            acts += [_replace(request, ignore_hosts=(*request.ignore_hosts, *closed)), departure]
+    moving = [(mover, mover.resident.request) for mover in movers if mover.resident.request is not None]
     chosen: dict[bytes, int] = {}
     hosts = board.state.hosts
-    for mover, result in zip(moving, fork.scheduler.work(acts)[::2], strict=True):
-        if isinstance(result, Decision) and result.is_granted:
-            pick = result.picks[0]
-            rows = hosts.rows_of_name[pick.host.lower()]
-            chosen[mover.uuid] = next(row for row in rows if hosts.nodes[row] == pick.node)
+    for start in range(0, len(moving), _MOVES_PER_BATCH):
+        if board.is_late():
+            break
+        batch = moving[start : start + _MOVES_PER_BATCH]
+        acts: list[Request | Departure] = []
+        for number, (mover, own) in enumerate(batch, start=start + 1):
+            request, departure = _begin_and_end(own, mover, number)
+            acts += [_replace(request, ignore_hosts=(*request.ignore_hosts, *closed)), departure]
+        for (mover, _), result in zip(batch, fork.scheduler.work(acts)[::2], strict=True):
+            if isinstance(result, Decision) and result.is_granted:
+                pick = result.picks[0]
+                rows = hosts.rows_of_name[pick.host.lower()]
+                chosen[mover.uuid] = next(row for row in rows if hosts.nodes[row] == pick.node)
     return chosen
 
 

@@ -32,7 +32,14 @@ def room(call: Call) -> Response:
     body = call.body
     assert isinstance(body, RoomBody)
     residents = _residents(call)
-    return json_response(make_room(call.product.fork, _find_request(call, body), residents, moves_max=body.moves))
+    plan = make_room(
+        call.product.fork,
+        _find_request(call, body),
+        residents,
+        moves_max=body.moves,
+        budget_use=call.request.budget_use,
+    )
+    return json_response(plan)
 
 
 def emptying(call: Call) -> Response:
@@ -52,6 +59,7 @@ def emptying(call: Call) -> Response:
         hosts_max=body.hosts,
         share=body.share,
         moves_max=body.moves,
+        budget_use=call.request.budget_use,
     )
     return json_response(plan)
 
@@ -77,6 +85,7 @@ def draining(call: Call) -> Response:
         rows=list(dict.fromkeys(rows)),
         moves_max=body.moves,
         extra_max=body.extra,
+        budget_use=call.request.budget_use,
     )
     return json_response(plan)
 
@@ -97,6 +106,7 @@ def balancing(call: Call) -> Response:
         zone=body.zone,
         default_zone=call.product.settings.default.default_availability_zone,
         moves_max=body.moves,
+        budget_use=call.request.budget_use,
     )
     return json_response(plan)
 
