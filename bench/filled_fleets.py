@@ -1,5 +1,6 @@
 """Filled fleets for plans, and their refused requests; no agents, and every instance can move."""
 
+import gc
 import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,6 +73,28 @@ class FilledFleet:
         hosts = len(self.roost.state.hosts)
         totals = self.roost.utilisation().values()
         return max(math.ceil(used * hosts / capacity) for used, capacity in totals if capacity)
+
+    def drain_plainly(self, hosts: Sequence[str]) -> list[str]:
+        """Let each instance leave some hosts for another one by an ordinary claim, on a fork, in order.
+
+        Returns:
+            The host of each instance without another one.
+        """
+        fork, staying = self.roost.fork(), []
+        for host in hosts:
+            for uuid in self._on_host.get(host, {}):
+                request = self._requests[uuid][1]
+                own = _replace(Move(instance_uuid=uuid), migration_uuid=_MIGRATION)
+                moving = _replace(request, move=own, ignore_hosts=(*request.ignore_hosts, *hosts))
+                decision, _ = fork.outcomes([moving, Departure(instance_uuids=(_MIGRATION,))])
+                if not getattr(decision, "is_granted", False):
+                    staying.append(host)
+        return staying
+
+    def freeze(self) -> None:
+        """Leave what the fleet has now out of later collections of garbage, as a server does with loaded columns."""
+        gc.collect()
+        gc.freeze()
 
     def carry_out(self, moves: Sequence[PlanMove]) -> tuple[Roost, int]:
         """Make the moves of a plan on a fork, one after the other, each by an ordinary claim.

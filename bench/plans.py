@@ -6,13 +6,14 @@ Without files, only the generated fleets are measured. Each plan is carried out 
 import argparse
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, takewhile
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from bench.filled_fleets import FilledFleet, fleet_for_peak, refused_by_draws, refused_by_events, requests_in
+from bench.plan_drains import HEAD, choose_racks, print_drains
 from roost.cli.text.progress import progress_bar
 from roost.model.evidence.move_plans import PlanMove
 from roost.model.request import Request
@@ -29,7 +30,8 @@ _CORES, _RAM = 9_600, 2_600  # of a CoSpot host
 _SPARE = 0.25  # of the CoSpot fleet for plans over a week, so that all its requests are granted
 _FLEET_MOVES = 100
 _HOSTS, _LARGE_HOSTS = 300, 10_000  # of generated fleets
-_FLEETS = ("openb", "cospot", "generated", "large", "week")
+_FLEETS = ("openb", "cospot", "generated", "large", "week", "drains")
+_RACK_HOSTS = 8
 _OPENB_CLASS, _OPENB_SHARE = "CUSTOM_GPU_MILLI", 0.95
 
 
@@ -50,6 +52,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=_FLEETS, default=_FLEETS)
     parser.add_argument("--refusals", type=int, default=1_000, help="for each fleet")
     parser.add_argument("--large-refusals", type=int, default=20, help=f"on {_LARGE_HOSTS:,} hosts")
+    parser.add_argument("--racks", type=int, default=20, help=f"drained racks of {_RACK_HOSTS} hosts, for each fleet")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     openb, cospot, seed = arguments.openb, arguments.cospot, arguments.seed
@@ -73,6 +76,9 @@ def main() -> None:
             print(_room_line(name, len(filled.roost.state.hosts), trials), flush=True)
     if cospot is not None and "week" in arguments.only:
         _print_fleet_plans(_read_cospot(cospot))
+    if "drains" in arguments.only:
+        builds.pop("large")
+        _print_drains(builds, arguments.racks, seed)
 
 
 _Refusals = tuple[FilledFleet, Iterator[Request]]
@@ -108,6 +114,8 @@ def _try_refusals(name: str, filled: FilledFleet, requests: Iterator[Request], *
     trials = []
     with progress_bar(f"{name}: refused requests") as progress:
         for request in islice(requests, wanted):
+            if not trials:
+                filled.freeze()
             trials.append(_try(filled, request))
             progress(len(trials), wanted)
     return trials
@@ -174,6 +182,17 @@ def _print_fleet_plans(workload: Workload) -> None:
             f"balance {resource_class}: deviation {even.before.deviation:.2%} before, {even.after.deviation:.2%} after"
             f" {len(even.moves)} moves (bound: 0), {seconds:.2f} s, {_broken(filled, even.moves)} broken"
         )
+
+
+def _print_drains(builds: Mapping[str, Callable[[], _Refusals]], racks: int, seed: int) -> None:
+    """Drain racks of each fleet at its first refused request."""
+    print(f"\n{HEAD}")
+    for name, build in builds.items():
+        filled, requests = build()
+        next(requests)
+        filled.freeze()
+        rng = random.Random(seed)
+        print_drains(name, filled, choose_racks(len(filled.roost.state.hosts), size=_RACK_HOSTS, count=racks, rng=rng))
 
 
 def _broken(filled: FilledFleet, moves: list[PlanMove]) -> int:

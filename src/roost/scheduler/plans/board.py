@@ -126,6 +126,8 @@ class Board:
         self.has_groups = False  # whether an instance in a server group was seen
         self._movers: dict[int, list[Mover]] = {}  # by host row, at the start
         self._shapes: dict[bytes, Shape] = {}  # by request, or by uuid of a member of a server group
+        self._first_targets: dict[int, list[int]] = {}  # by id of a shape, the best hosts before the first move
+        self._could_leave: dict[bytes, bool] = {}  # by kind of movers, before the first move
         self.pass_steps = 1 + len(self.state.hosts) // _HOSTS_PER_STEP
 
     @property
@@ -179,10 +181,51 @@ class Board:
         """
         request = mover.resident.request
         assert request is not None, "an instance that is offloaded has no target"
-        key = mover.uuid
         if not mover.group_id and request.group_joined is None:
-            request = msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=())
-            key = request_key(request)
+            return self._find_shape(request)
+        return self._compile(mover.uuid, request)
+
+    def can_leave(self, mover: Mover) -> bool:
+        """Return whether a mover may have a target now: False is sure, True is not.
+
+        Its server group and its hints are left out: they only refuse hosts, and moves of others can end that.
+        """
+        request = mover.resident.request
+        if request is None or (self.steps and mover.kind not in self._could_leave):
+            return True
+        shape = self._find_shape(msgspec.structs.replace(request, group=None, hints={}))
+        could = self._could_leave.get(mover.kind)
+        if could is None:
+            names = self.state.hosts.names
+            could = shape.fit.shares or any(names[row] != names[mover.row] for row in self._rank_first(shape))
+            self._could_leave[mover.kind] = could
+        # Since then, only the hosts that instances have left are open to more of them.
+        return could or any(self.fits(shape, row) for row in {step.mover.row for step in self.steps} - {mover.row})
+
+    def targets(self, mover: Mover) -> list[int]:
+        """Return the hosts for a mover now, in the order of the weighers."""
+        names, shape = self.state.hosts.names, self.shape_of(mover)
+        if self.steps:
+            self.spend(self.pass_steps)
+            rows = shape.rank(_TARGETS_MAX + 1).rows
+        else:
+            rows = self._rank_first(shape)
+        return [row for row in rows if names[row] != names[mover.row]][:_TARGETS_MAX]
+
+    def _rank_first(self, shape: Shape) -> list[int]:
+        """Return the best hosts for a shape before the first move; nothing may have moved."""
+        found = self._first_targets.get(id(shape))
+        if found is None:
+            self.spend(self.pass_steps)
+            found = self._first_targets[id(shape)] = list(shape.rank(_TARGETS_MAX + 1).rows)
+        return found
+
+    def _find_shape(self, request: Request) -> Shape:
+        """Return the pipeline of all movers with a request."""
+        request = msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=())
+        return self._compile(request_key(request), request)
+
+    def _compile(self, key: bytes, request: Request) -> Shape:
         shape = self._shapes.get(key)
         if shape is None:
             self.spend(4 * self.pass_steps)
@@ -190,13 +233,6 @@ class Board:
             completed = request if request.move is None else complete_request(request, self.state)
             shape = self._shapes[key] = self._scheduler.compile_shape(completed)
         return shape
-
-    def targets(self, mover: Mover) -> list[int]:
-        """Return the hosts for a mover now, in the order of the weighers."""
-        self.spend(self.pass_steps)
-        names = self.state.hosts.names
-        rows = self.shape_of(mover).rank(_TARGETS_MAX + 1).rows
-        return [row for row in rows if names[row] != names[mover.row]][:_TARGETS_MAX]
 
     def possible_rows(self, mover: Mover) -> Rows:
         """Return the hosts with a chance to take a mover now: those that no amount or lasting verdict refuses.

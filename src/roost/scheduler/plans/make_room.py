@@ -37,7 +37,7 @@ class _Candidate(NamedTuple):
     """A host with room for the request after departures."""
 
     row: int
-    bound: int | None  # least number of departures; None: the departure of all is not enough
+    bound: int | None  # least number of departures; None: the departure of all frees too little
     movers: int
 
 
@@ -97,6 +97,7 @@ class _RoomPlanner:
 
     def __init__(self, fork: Callable[[], Fork], board: Board, request: Request, *, shape: Shape) -> None:
         self._fork, self._board, self._request, self._shape = fork, board, request, shape
+        self._suits: dict[int, bool] = {}  # by row, whether the departure of all is enough
         self._rehearsals = 0
         self._is_cut = False  # whether plans were left out
         self._problem = ""  # of the first rehearsal that failed
@@ -111,7 +112,7 @@ class _RoomPlanner:
         candidates: list[_Candidate] = []
         searched = 0  # moves up to which all candidates were searched
         try:
-            candidates += map(self._check_host, rows[:_HOSTS_MAX])
+            candidates.extend(map(self._check_host, rows[:_HOSTS_MAX]))
             for moves in range(1, moves_max + 1):
                 for steps in self._search(candidates, moves):
                     host = self._rehearse(steps)
@@ -130,11 +131,22 @@ class _RoomPlanner:
     def _check_host(self, row: int) -> _Candidate:
         board = self._board
         movers = board.movers(row)
-        bound = least_departures(movers, missing_amounts(self._shape, board.state, row))
-        if bound is not None:
-            with board.without(movers):
-                bound = bound if board.fits(self._shape, row) else None
-        return _Candidate(row, bound, len(movers))
+        return _Candidate(row, least_departures(movers, missing_amounts(self._shape, board.state, row)), len(movers))
+
+    def _is_suitable(self, row: int) -> bool:
+        """Return whether a host takes the request after the departure of all instances that can move."""
+        found = self._suits.get(row)
+        if found is None:
+            with self._board.without(self._board.movers(row)):
+                found = self._suits[row] = self._board.fits(self._shape, row)
+        return found
+
+    def _possible(self, candidates: Sequence[_Candidate]) -> list[tuple[int, int]]:
+        """Return bound and row of each candidate without proof that it is unsuitable, lowest bound first."""
+        pairs = [
+            (each.bound, each.row) for each in candidates if each.bound is not None and self._suits.get(each.row, True)
+        ]
+        return sorted(pairs, key=lambda pair: pair[0])  # Otherwise the order of the candidates.
 
     def _search(self, candidates: Sequence[_Candidate], moves: int) -> Iterator[list[Step]]:
         """Yield plans of at most some moves: first those without helpers, host by host, lowest bound first.
@@ -143,17 +155,16 @@ class _RoomPlanner:
             SearchEnded: the steps of the board are used up.
         """
         search = RoomSearch(self._board)
-        bounds = [(each.bound, each.row) for each in candidates if each.bound is not None]
-        bounds.sort(key=lambda pair: pair[0])  # Otherwise the order of the candidates.
+        bounds = self._possible(candidates)
         for bound, row in bounds:
-            if bound <= moves:
+            if bound <= moves and self._is_suitable(row):
                 yield from search.plans(self._shape, row, moves_max=moves, has_helpers=False)
         # Helpers multiply the plans: leave steps for those of more moves.
         kept = self._board.steps_left // 2
         self._board.steps_left -= kept
         try:
             for bound, row in bounds:
-                if bound < moves:
+                if bound < moves and self._is_suitable(row):
                     yield from search.plans(self._shape, row, moves_max=moves, has_helpers=True)
         except SearchEnded:
             self._is_cut = True
@@ -165,7 +176,7 @@ class _RoomPlanner:
         An arrival can open a host to others only by a rule of server groups. Without such rules and
         sharing providers, the search for up to two moves is exhaustive.
         """
-        bounds = [each.bound for each in candidates if each.bound is not None]
+        bounds = [bound for bound, _ in self._possible(candidates)]
         if len(candidates) < len(rows) or not bounds or self._has_remote_effects():
             return 1
         return max(min(bounds), min(searched, 1) + 1)
@@ -197,23 +208,25 @@ class _RoomPlanner:
             return "no plan was found within the time budget"
         if not rows:
             return f"no host would take the request if it had fewer instances: {self._shape_reason()}"
-        possible = [each for each in candidates if each.bound is not None]
-        if not possible:
+        if not candidates:
+            return "no plan was found within the limit of the search"
+        board = self._board
+        board.begin_description(sum(each.movers + 1 for each in candidates))
+        bound, row = next((pair for pair in self._possible(candidates) if self._is_suitable(pair[1])), (0, -1))
+        if row < 0:
             nearest = candidates[0]
             which = f"its {nearest.movers:,} instances that can move" if nearest.movers else "moves: none can move"
             return f"the nearest host, {names[nearest.row]}, would not take the request even without {which}"
-        nearest = min(possible, key=lambda each: each.bound or 0)
-        assert nearest.bound is not None
-        if nearest.bound > moves_max:
+        if bound > moves_max:
             return (
-                f"the nearest host, {names[nearest.row]}, takes the request only after {nearest.bound:,} moves or more,"
+                f"the nearest host, {names[row]}, takes the request only after {bound:,} moves or more,"
                 f" and the plan may have {moves_max:,}"
             )
         if self._problem:
             return f"a move of each plan was refused in the rehearsal: {self._problem}"
         size = "one move" if moves_max == 1 else f"at most {moves_max:,} moves"
         found = "was found within the limit of the search" if is_cut else f"of {size} exists"
-        return f"no plan {found}: the instances of the nearest host, {names[nearest.row]}, have no other host"
+        return f"no plan {found}: the instances of the nearest host, {names[row]}, have no other host"
 
     def _shape_reason(self) -> str:
         ranking = self._shape.rank(1)

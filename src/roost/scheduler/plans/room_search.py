@@ -89,7 +89,9 @@ class RoomSearch:
         if spare <= 0:
             return
         missing = missing_amounts(goal.shape, board.state, row)
-        for leaving in leaving_sets(board, goal.shape, row, missing=missing, size_max=spare):
+        for leaving in leaving_sets(
+            board, goal.shape, row, missing=missing, size_max=spare, helped_max=spare - 1 if self._has_helpers else 0
+        ):
             has_orders = self._has_helpers and spare > len(leaving) and 1 < len(leaving) <= _ORDERED_MAX
             for order in permutations(leaving) if has_orders else (tuple(leaving),):
                 yield from self._leave_all(order, goal, row, limit=limit)
