@@ -1,6 +1,7 @@
 """Hosts, instances and drains in a real browser, with agents that do the work."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -155,6 +156,40 @@ def test_drains_of_several_hosts_are_paused_and_stopped_together(cloud, tab):
         change_service(cloud, host, disabled=False)
 
 
+def test_plan_with_moves_of_others_is_applied_in_a_window(cloud, tab):
+    build(cloud, "waits", count=2, host="node-4")
+    count = len(cloud.ask("POST", "/v1/plans/drain", {"hosts": ["node-4"]})[2]["moves"])
+    assert count >= 2
+    page = tab.open("/drains?hosts=node-4")
+    page.get_by_label("Let other instances make room").check()
+    sentence = page.get_by_text(f"1 of 1 host would be empty after {count} moves.")
+    expect(sentence).to_be_visible(timeout=PATIENCE_MS)
+    moves = page.get_by_role("region", name="Moves")
+    expect(moves.get_by_text("leaves node-4")).to_have_count(count)
+    page.get_by_role("button", name="Apply the plan …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Windows in UTC").fill(closed_window())
+    dialog.get_by_label("Disable the hosts first").uncheck()
+    press_in_dialog(page, "Apply the plan")
+    expect(page.get_by_text("waits for its window")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(f"{closed_window()} (UTC)")).to_be_visible()
+    expect(page.get_by_text(re.compile("No move begins before the next window, 20"))).to_be_visible()
+    expect(page.get_by_role("progressbar", name="Moves of the plan")).to_have_attribute(
+        "aria-valuetext", f"0 of {count} moves done, {count} to come"
+    )
+    expect(page.get_by_role("region", name="Moves of the plan").get_by_text("waiting")).to_have_count(count)
+    operation = page.url.rpartition("/")[2]
+    assert get(cloud, f"/operations/{operation}")["plan"]["windows"] == [closed_window()]
+    assert cloud.ask("DELETE", f"/v1/operations/{operation}")[0] in {200, 202, 204}
+    expect(page.get_by_text("✕ stopped")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def closed_window():
+    """Return a window of one minute that begins in about twelve hours."""
+    hour = (time.gmtime().tm_hour + 12) % 24
+    return f"{hour:02}:00-{hour:02}:01"
+
+
 VIEWS = (
     "/hosts/node-3",
     "/instances",
@@ -164,6 +199,7 @@ VIEWS = (
     "/migrations?status=any",
     "/drains",
     "/drains?hosts=node-3",
+    "/drains?hosts=node-3&others=1",
 )
 
 

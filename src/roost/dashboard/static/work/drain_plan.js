@@ -1,9 +1,13 @@
 /** The plan of a drain of one host or several, from the server. */
 import { ApiError, call } from "../page/api.js";
 import { compareNames } from "../page/format.js";
+import { drainPlanOf } from "./sums.js";
 
 /** @typedef {import("./sums.js").Move} Move */
-/** @typedef {{services: string[], moves: Move[], problems: Record<string, string>}} Plan */
+/**
+ * A plan; one with moves of other instances has its steps for the server, and its text.
+ * @typedef {{services: string[], moves: Move[], problems: Record<string, string>, steps?: any[], text?: string, note?: string}} Plan
+ */
 
 const AT_A_TIME = 5; // requests; a browser has six connections
 
@@ -50,4 +54,15 @@ export async function loadPlan(nodes, { atOnce, disable }, signal) {
     }
   }
   return { services, moves: [], problems };
+}
+
+/**
+ * Plan moves to empty some nodes; instances of other hosts make room if necessary.
+ * @param {string[]} nodes @param {AbortSignal} signal @returns {Promise<Plan>}
+ */
+export async function loadRoomPlan(nodes, signal) {
+  const { services, problems } = await servicesOf(nodes, signal);
+  if (!services.length) return { services, moves: [], problems };
+  const answer = await call("POST", "/plans/drain", { body: { hosts: services }, signal });
+  return { services, problems, ...drainPlanOf(answer) };
 }

@@ -11,7 +11,8 @@ import { Card, Loaded, Meter, NoRight, Select, Table } from "../parts/elements.j
 import { CheckField, Input, TextField } from "../parts/fields.js";
 import { drainPath, hostLink, instanceLink } from "../parts/links.js";
 import { statusText } from "./acts.js";
-import { loadPlan } from "./drain_plan.js";
+import { ApplyButton } from "./apply_button.js";
+import { loadPlan, loadRoomPlan } from "./drain_plan.js";
 import { DrainProgressCards, OpenDrains } from "./drain_progress.js";
 import { WorkHead } from "./frame.js";
 import { sumUp } from "./sums.js";
@@ -126,7 +127,11 @@ function Start() {
 function Planned({ hosts }) {
   const { query } = place.value;
   const atOnce = Number(query.get("at_once") ?? 2);
-  const loaded = useLoad((signal) => loadPlan(hosts, { atOnce, disable: true }, signal), [hosts.join(), atOnce]);
+  const hasOthers = query.get("others") === "1" && may("plans:drain");
+  const loaded = useLoad(
+    (signal) => (hasOthers ? loadRoomPlan(hosts, signal) : loadPlan(hosts, { atOnce, disable: true }, signal)),
+    [hosts.join(), atOnce, hasOthers],
+  );
   return h(
     "div",
     { class: "stack" },
@@ -134,13 +139,22 @@ function Planned({ hosts }) {
       "div",
       { class: "bar-of-tools" },
       h(Select, {
-        label: "Instances that move at once, for each host",
+        label: hasOthers ? "Instances that move at once" : "Instances that move at once, for each host",
         value: String(atOnce),
         options: [1, 2, 4, 8, 16, 32].map((value) => ({ value: String(value), name: `${value} at once` })),
         onChoose: (value) => setQuery({ at_once: value }),
       }),
       h("button", { class: "button", type: "button", disabled: loaded.isLoading, onClick: loaded.again }, "Plan again"),
-      loaded.data?.services.length ? h(StartButton, { plan: loaded.data, atOnce }) : null,
+      loaded.data?.services.length
+        ? h(hasOthers ? ApplyButton : StartButton, { key: String(hasOthers), plan: loaded.data, atOnce })
+        : null,
+      may("plans:drain")
+        ? h(CheckField, {
+            label: "Let other instances make room",
+            isOn: hasOthers,
+            onChange: (isOn) => setQuery({ others: isOn ? "1" : "" }),
+          })
+        : null,
     ),
     h(Loaded, { of: loaded, children: (plan) => h(Plan, { plan }) }),
   );
@@ -161,9 +175,13 @@ function Plan({ plan }) {
       h(
         "div",
         { class: "verdict-text" },
-        h("strong", {}, planText(plan.services, going.length, staying.length)),
+        h("strong", {}, plan.text ?? planText(plan.services, going.length, staying.length)),
         going.length ? ` ${counted(live, "instance")} by live migration.` : "",
-        h("div", { class: "second" }, "This plan holds if nothing else changes, and all live migrations succeed."),
+        h(
+          "div",
+          { class: "second" },
+          `This plan holds if nothing else changes, and all live migrations succeed. ${plan.note ?? ""}`,
+        ),
       ),
     ),
     problems.length
@@ -189,11 +207,18 @@ function Plan({ plan }) {
             keyOf: (row) => row.uuid,
             empty: "No instance moves.",
             columns: [
+              ...(plan.steps ? [{ title: "Move", isNumber: true, cell: (/** @type {any} */ row) => row.number }] : []),
               { title: "Instance", class: "nowrap", cell: (row) => instanceLink(row.uuid, row.name) },
-              { title: "Status", cell: (row) => statusText(row.status) },
+              ...(plan.steps ? [] : [{ title: "Status", cell: (/** @type {any} */ row) => statusText(row.status) }]),
               { title: "From", class: "nowrap", cell: (row) => row.source },
               { title: "To", class: "nowrap", cell: (row) => (row.host ? ["→ ", row.host] : "no host") },
               { title: "How", cell: (row) => HOW[row.how] ?? row.how },
+              ...(plan.steps
+                ? [
+                    { title: "After", cell: (/** @type {any} */ row) => row.after.join(", ") || "–" },
+                    { title: "Reason", cell: (/** @type {any} */ row) => row.reason },
+                  ]
+                : []),
             ],
           }),
         ),
@@ -251,7 +276,7 @@ function Staying({ reasons, count }) {
               .slice(0, 20)
               .map((/** @type {any} */ move, /** @type {number} */ at) => [
                 at ? ", " : "",
-                instanceLink(move.uuid, move.name),
+                move.uuid ? instanceLink(move.uuid, move.name) : "other claims",
                 ` on ${move.source}`,
               ]),
         },

@@ -41,18 +41,25 @@ const SIGNS = /** @type {Record<string, string>} */ ({ done: "âœ“ ", failed: "âœ
 
 /** The outcome of an operation; an open one can be paused or stopping. @param {{operation: any}} props */
 export function OutcomeBadge({ operation }) {
-  const { outcome, is_cancelled: isCancelled, drain } = operation;
+  const { outcome, is_cancelled: isCancelled, drain, plan } = operation;
   const tone = outcome === "done" ? "granted" : outcome === "failed" ? "refused" : "accent";
   let text = outcome;
-  if (outcome === "open") text = isCancelled ? "stopping" : drain?.is_paused ? "paused" : "in progress";
+  if (outcome === "open")
+    text = isCancelled
+      ? "stopping"
+      : drain?.is_paused
+        ? "paused"
+        : plan?.opens_at_s
+          ? "waits for its window"
+          : "in progress";
   else if (outcome === "failed" && isCancelled) text = "stopped";
   return h("span", { class: `badge ${tone}` }, `${SIGNS[outcome] ?? ""}${text}`);
 }
 
 /** The progress of a drain as a bar and in words. @param {{drain: any}} props */
 export function DrainBar({ drain }) {
-  const { all, moved, moving, stayed, left } = progressOf(drain);
-  const share = (/** @type {number} */ number) => percent(all ? number / all : 0, 2);
+  const sums = progressOf(drain);
+  const { all, moved, moving, stayed, left } = sums;
   const text = [
     `${moved} of ${counted(all, "instance")} gone`,
     moving ? `${moving} moving` : "",
@@ -61,6 +68,16 @@ export function DrainBar({ drain }) {
   ]
     .filter(Boolean)
     .join(", ");
+  return h(PartsBar, { label: `Drain of ${drain.host}`, sums, text });
+}
+
+/**
+ * Progress as a bar of parts, and in words.
+ * @param {{label: string, sums: {all: number, moved: number, moving: number, stayed: number}, text: string}} props
+ */
+export function PartsBar({ label, sums, text }) {
+  const { all, moved, moving, stayed } = sums;
+  const share = (/** @type {number} */ number) => percent(all ? number / all : 0, 2);
   return h(
     "div",
     {},
@@ -69,7 +86,7 @@ export function DrainBar({ drain }) {
       {
         class: "drain-bar",
         role: "progressbar",
-        "aria-label": `Drain of ${drain.host}`,
+        "aria-label": label,
         "aria-valuemin": 0,
         "aria-valuemax": all,
         "aria-valuenow": moved + stayed,

@@ -8,6 +8,7 @@ import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
 import { instanceLink, operationLink } from "../parts/links.js";
 import { kindText } from "../parts/event_words.js";
 import { Story } from "../parts/story.js";
+import { PlanMoves, PlanProgress, limitRows } from "./applied_plan.js";
 import { DrainButtons } from "./drain_buttons.js";
 import { DrainBar, OutcomeBadge, StatusBadge } from "./frame.js";
 
@@ -50,10 +51,17 @@ function Whole({ operation, again }) {
       { class: "stack" },
       operation.problem ? h("div", { class: "problem" }, operation.problem) : null,
       operation.drain ? h(Card, { title: "Progress" }, h(DrainBar, { drain: operation.drain })) : null,
+      operation.plan ? h(PlanProgress, { plan: operation.plan }) : null,
       h(
         "div",
         { class: "columns" },
-        h("div", { class: "stack" }, h(Instances, { operation }), h(Orders, { orders: operation.orders })),
+        h(
+          "div",
+          { class: "stack" },
+          operation.plan ? h(PlanMoves, { plan: operation.plan, names }) : null,
+          h(Instances, { operation }),
+          h(Orders, { orders: operation.orders }),
+        ),
         h(
           "div",
           { class: "stack" },
@@ -76,6 +84,7 @@ function Details({ operation }) {
     ["Last step", dateTime(operation.changed_at_s)],
   ];
   if (operation.drain) rows.unshift(["At once", operation.drain.at_once]);
+  if (operation.plan) rows.unshift(...limitRows(operation.plan));
   return h(
     Card,
     { title: "Details" },
