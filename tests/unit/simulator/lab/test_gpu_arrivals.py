@@ -81,3 +81,25 @@ def test_the_mix_changes_at_half_of_the_load():
     assert arrivals.nodes == own.nodes
     assert not set(arrivals.pods[change:]) & (set(MIXED.pods) - set(OTHER.pods))
     assert 1.25 < total(arrivals.pods) / MIXED.capacity_milli <= 1.3
+
+
+def test_each_pod_leaves_after_its_own_duration():
+    short, long, forever = (Pod(1000, 1024, 1, milli) for milli in (100, 101, 102))
+    pods = [short, long, forever] * 40
+    given = Workload(
+        name="w",
+        nodes=[Node(f"n{number}", 1000, 1000, 2, "T4") for number in range(8)],
+        pods=pods,
+        durations_s=[{short: 20.0, long: 60.0, forever: 1e6}[pod] for pod in pods],
+    )
+    arrivals = draw_arrivals(given, 42, has_departures=True)
+    arrived, waits = 0, {pod: set() for pod in (short, long, forever)}  # arrivals between arrival and departure
+    for number, is_departure in arrivals.steps:
+        if is_departure:
+            waits[arrivals.pods[number]].add(arrived - number)
+        else:
+            arrived += 1
+    assert waits[forever] == set()
+    assert max(waits[short]) - min(waits[short]) <= 1
+    assert max(waits[long]) - min(waits[long]) <= 1
+    assert 2.5 < max(waits[long]) / max(waits[short]) < 3.5
