@@ -32,6 +32,7 @@ _FLEET_MOVES = 100
 _HOSTS, _LARGE_HOSTS = 300, 10_000  # of generated fleets
 _FLEETS = ("openb", "cospot", "generated", "large", "week", "drains")
 _RACK_HOSTS = 8
+_LEFT_SHARE = 0.02  # of the instances of a full fleet leave before its racks are drained
 _OPENB_CLASS, _OPENB_SHARE = "CUSTOM_GPU_MILLI", 0.95
 
 
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=_FLEETS, default=_FLEETS)
     parser.add_argument("--refusals", type=int, default=1_000, help="for each fleet")
     parser.add_argument("--large-refusals", type=int, default=20, help=f"on {_LARGE_HOSTS:,} hosts")
-    parser.add_argument("--racks", type=int, default=20, help=f"drained racks of {_RACK_HOSTS} hosts, for each fleet")
+    parser.add_argument("--racks", type=int, default=12, help=f"drained racks of {_RACK_HOSTS} hosts, for each fleet")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     openb, cospot, seed = arguments.openb, arguments.cospot, arguments.seed
@@ -185,13 +186,14 @@ def _print_fleet_plans(workload: Workload) -> None:
 
 
 def _print_drains(builds: Mapping[str, Callable[[], _Refusals]], racks: int, seed: int) -> None:
-    """Drain racks of each fleet at its first refused request."""
+    """Drain racks of each fleet, after some instances of the full fleet have left."""
     print(f"\n{HEAD}")
     for name, build in builds.items():
         filled, requests = build()
         next(requests)
-        filled.freeze()
         rng = random.Random(seed)
+        filled.remove(rng.sample(filled.instances, int(_LEFT_SHARE * len(filled.instances))))
+        filled.freeze()
         print_drains(name, filled, choose_racks(len(filled.roost.state.hosts), size=_RACK_HOSTS, count=racks, rng=rng))
 
 
