@@ -222,12 +222,27 @@ def test_damaged_backup_changes_nothing(backup_case, durable, spoil):
     assert state(durable.open()) == before
 
 
+def set_schema(path, version):
+    """Replace the schema in the header of a backup."""
+    body = path.read_bytes()
+    before = read_header(path).schema.encode()
+    body = body[:-32].replace(b'"schema":"' + before, b'"schema":"' + version, 1)
+    path.write_bytes(body + hashlib.sha256(body).digest())
+
+
+def test_a_backup_of_the_previous_schema_is_restored(backup_case, durable):
+    _, before, path = backup_case
+    set_schema(path, b"0009")
+    durable.close()
+    restore(durable.url, path, may_replace=True, progress=check_progress)
+    store = durable.open()
+    assert state(store) == before
+    assert commit(store, item(provider(96))) == [""]
+
+
 def test_a_backup_of_another_schema_is_refused(backup_case, durable):
     _, before, path = backup_case
-    body = path.read_bytes()
-    version = read_header(path).schema.encode()
-    body = body[:-32].replace(b'"schema":"' + version, b'"schema":"0001', 1)
-    path.write_bytes(body + hashlib.sha256(body).digest())
+    set_schema(path, b"0001")
     durable.close()
     with pytest.raises(BadFile, match="schema 0001, older than"):
         restore(durable.url, path, may_replace=True, progress=check_progress)

@@ -5,14 +5,15 @@ from contextlib import closing
 
 import pytest
 
-from roost.errors import StateLost, Unavailable
+from roost.errors import StoreReplaced, Unavailable
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Plan
 from roost.store.postgresql import history
+from roost.store.postgresql.link import ConnectionLost
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
-from tests.support.databases.standbys import pair
+from tests.support.databases.standbys import ignore_timelines, pair
 from tests.support.fleets.worlds import digest, hosts, roost_on, small_request
 from tests.support.wait import wait_until
 
@@ -23,6 +24,12 @@ pytestmark = pytest.mark.long
 def servers():
     with pair() as found:
         yield found
+
+
+@pytest.fixture
+def constant_timeline(monkeypatch):
+    """Report the same timeline for all servers, so only vectors show a loss."""
+    ignore_timelines(monkeypatch)
 
 
 def open_store(servers):
@@ -88,11 +95,11 @@ def test_pending_commit_found_on_the_new_server_is_acknowledged(servers, monkeyp
 
         def commit_then_fail_over(items):
             commit(items)
+            store._writer._last, store._writer._is_pending = -1, True  # The reply was lost.
             wait_until(lambda: servers.lag() == 0)
             servers.fail_over()
-            return commit(items)  # The first reply was lost: the client does not know that the commit exists.
+            raise ConnectionLost
 
-        monkeypatch.setattr(store, "_find", find_first_attempt(store))
         monkeypatch.setattr(store, "_commit", commit_then_fail_over)
         assert put(current, "CUSTOM_A")
         assert names(refresh(current)) == {"CUSTOM_A"}
@@ -117,17 +124,7 @@ def test_write_pending_at_a_takeover_is_made_on_the_new_server(servers):
         serving.stop()
 
 
-def find_first_attempt(store):
-    find = store._find
-
-    def find_first(items):
-        store._tokens -= 1  # Look for the first attempt; the second one on the new server wrote nothing.
-        return find(items)
-
-    return find_first
-
-
-def test_decision_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
+def test_decision_is_replayed_from_a_snapshot_before_the_failover(servers):
     with roost_on(PostgresStore(servers.url)) as roost:
         roost.install(hosts(2))
         decision = roost.decide(small_request())
@@ -137,8 +134,73 @@ def test_decision_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
         refresh(roost._current)
         newer = roost.decide(small_request())
         assert newer.is_granted
-        with pytest.raises(StateLost):  # The first snapshot of a database has no timeline.
-            roost.replay(decision.uuid)
+        assert roost.replay(decision.uuid).is_same
+        assert roost.replay(newer.uuid).is_same
         assert history.write_snapshot(servers.url)
         newest = roost.decide(small_request())
         assert roost.replay(newest.uuid).is_same
+
+
+@pytest.mark.usefixtures("constant_timeline")
+def test_reader_notices_lost_changes_without_a_timeline(servers):
+    with open_store(servers) as reading, open_store(servers) as writing:
+        reader, writer = Current(reading), Current(writing)
+        assert put(writer, "CUSTOM_A")
+        wait_until(lambda: servers.lag() == 0)
+        servers.starve()
+        assert put(writer, "CUSTOM_B")
+        reader.refresh()
+        assert names(reader) == {"CUSTOM_A", "CUSTOM_B"}
+        servers.fail_over()
+        with open_store(servers) as another:
+            assert put(Current(another), "CUSTOM_C")
+        assert names(refresh(reader)) == {"CUSTOM_A", "CUSTOM_C"}
+        with open_store(servers) as fresh:
+            assert digest(reader.state) == digest(Current(fresh).state)
+
+
+@pytest.mark.usefixtures("constant_timeline")
+def test_writer_notices_its_lost_changes_at_the_next_commit_without_a_timeline(servers):
+    with open_store(servers) as reading, open_store(servers) as writing:
+        writer, reader = Current(writing), Current(reading)
+        assert put(writer, "CUSTOM_A")
+        wait_until(lambda: servers.lag() == 0)
+        servers.starve()
+        assert put(writer, "CUSTOM_B")
+        reader.refresh()
+        servers.fail_over()
+        with pytest.raises(StoreReplaced, match="the database lost changes"):
+            put(writer, "CUSTOM_C")
+        refresh(writer)
+        assert put(writer, "CUSTOM_C")
+        assert names(refresh(reader)) == names(writer) == {"CUSTOM_A", "CUSTOM_C"}
+
+
+@pytest.mark.usefixtures("constant_timeline")
+def test_number_of_an_unknown_commit_is_not_used_again(servers):
+    with open_store(servers) as reading, open_store(servers) as writing:
+        writer, reader = Current(writing), Current(reading)
+        assert put(writer, "CUSTOM_A")
+        wait_until(lambda: servers.lag() == 0)
+        servers.starve()
+        assert put(writer, "CUSTOM_B")
+        writing._writer._last, writing._writer._is_pending = 0, True  # The reply was lost, but the reader has it.
+        reader.refresh()
+        servers.fail_over()
+        assert put(writer, "CUSTOM_C")
+        assert names(refresh(reader)) == {"CUSTOM_A", "CUSTOM_C"}
+
+
+@pytest.mark.usefixtures("constant_timeline")
+def test_reader_notices_the_loss_of_a_closed_writer_without_a_timeline(servers):
+    with open_store(servers) as reading, open_store(servers) as writing:
+        reader = Current(reading)
+        assert put(Current(writing), "CUSTOM_A")
+        wait_until(lambda: servers.lag() == 0)
+        servers.starve()
+        with open_store(servers) as another:
+            assert put(Current(another), "CUSTOM_B")
+        reader.refresh()
+        assert names(reader) == {"CUSTOM_A", "CUSTOM_B"}
+        servers.fail_over()
+        assert names(refresh(reader)) == {"CUSTOM_A"}

@@ -14,6 +14,7 @@ from roost.model.writes import PutDocument, PutInventories
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade, version_of
 from roost.store.postgresql import store as postgresql_store
+from roost.store.postgresql import writers
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
@@ -51,6 +52,14 @@ def new_writes(store):
     return [write for change in store.changes() for write in change.writes]
 
 
+def insert_change(connection, write):
+    """Register a writer, and insert its first change without a commit."""
+    writer, _ = writers.register(connection, 1)
+    connection.commit()
+    insert = "INSERT INTO feed (writer, seq, body) VALUES (%s, 0, %s)"
+    connection.execute(insert, (writer, encode_writes([write])))
+
+
 def test_change_is_seen_once_by_the_other_store_and_never_by_its_writer(two):
     first, second = two
     one = claim(1, (inventory(1), 1))
@@ -73,9 +82,8 @@ def test_refused_items_are_not_in_the_feed(two):
 def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
     first, second = two
     late_write, early_write = provider(7), provider(8)
-    insert = "INSERT INTO feed (token, body) VALUES (0, %s)"
     with psycopg.connect(postgres_url) as slow:
-        slow.execute(insert, (encode_writes([late_write]),))  # its position is lower, its commit later
+        insert_change(slow, late_write)  # its position is lower, its commit later
         assert commit(first, item(early_write)) == [""]
         assert new_writes(second) == [early_write]
         assert new_writes(second) == []
@@ -88,7 +96,7 @@ def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
 def test_load_and_following_changes_leave_no_gap(two, postgres_url):
     first, _ = two
     with psycopg.connect(postgres_url) as slow, closing(PostgresStore(postgres_url)) as third:
-        slow.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([provider(7)]),))
+        insert_change(slow, provider(7))
         loaded = third.load()
         assert commit(first, item(provider(8))) == [""]
         kinds = [type(write).__name__ for write in loaded.writes]

@@ -158,7 +158,7 @@ def test_commit_that_a_frozen_server_finishes_later_is_made_once(server, is_one_
 
 
 def feed_rows(store):
-    return store._link.read("SELECT count(*) FROM feed", ())[0][0]
+    return store._link.read("SELECT count(*) FROM feed WHERE body <> ''", ())[0][0]
 
 
 def test_standby_that_replaces_a_frozen_primary_has_all_acknowledged_commits(servers):

@@ -61,6 +61,7 @@ SERVERS: Mapping[str, LogEvent] = {
         tokens_kept="The new token file is wrong; the server keeps the previous tokens.",
         database_fails="The deciding thread gets an error from the database.",
         database_failed_over="Another PostgreSQL server took over.",
+        changes_lost="Changes that this process knew are not in the database; it reads the whole database again.",
         database_unusable="Requests of clients fail because of the database; at most one line a minute.",
         commits_not_synchronous="A failover of PostgreSQL may lose acknowledged commits.",
         webhook_fails="The receiver of the webhook does not accept events.",

@@ -19,7 +19,17 @@ from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
-from roost.store.rules.schema import AGENT, DECISION, HISTORY, LEASE, OPERATION, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.schema import (
+    AGENT,
+    BACKUP_VERSIONS,
+    DECISION,
+    HISTORY,
+    LEASE,
+    OPERATION,
+    SCHEMA_VERSION,
+    SEQUENCE,
+    Table,
+)
 
 # A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), HISTORY, SEQUENCE)
@@ -77,7 +87,7 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
         Unavailable: the database cannot be written.
     """
     header = read_header(path)
-    if header.schema != SCHEMA_VERSION:
+    if header.schema not in BACKUP_VERSIONS:
         age = "older" if header.schema < SCHEMA_VERSION else "newer"
         raise BadFile(
             str(path),

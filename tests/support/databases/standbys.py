@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pytest
 
+from roost.store.postgresql import history, link
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from tests.support.databases.postgres import Server
 from tests.support.wait import wait_until
@@ -68,14 +70,18 @@ class Pair:
 
     def burn_numbers(self, count: int) -> None:
         """Use up transaction ids on the primary; the standby never receives them."""
-        with psycopg.connect(self.standby_url, autocommit=True) as standby:
-            standby.execute(_STOP_RECEIVING)
-            standby.execute("SELECT pg_reload_conf()")
-            wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
+        self.starve()
         with psycopg.connect(self.primary.url("roost")) as connection:
             for _ in range(count):
                 connection.execute("SELECT pg_current_xact_id()")
                 connection.rollback()
+
+    def starve(self) -> None:
+        """Disconnect the standby from the primary."""
+        with psycopg.connect(self.standby_url, autocommit=True) as standby:
+            standby.execute(_STOP_RECEIVING)
+            standby.execute("SELECT pg_reload_conf()")
+            wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
 
     def make_synchronous(self) -> None:
         """Make commits wait until the standby has them on disk."""
@@ -108,6 +114,14 @@ class Pair:
         except psycopg.Error:
             return None
         return None if row is None or row[0] is None else int(row[0])
+
+
+def ignore_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report the same timeline for all servers."""
+    text = link.HISTORY.replace("substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)", "'00000001'")
+    assert text != link.HISTORY
+    for module in (link, history):
+        monkeypatch.setattr(module, "HISTORY", text)
 
 
 @contextmanager

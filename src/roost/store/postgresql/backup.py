@@ -96,6 +96,7 @@ class _Writer:
     def finish(self, position: int) -> None:
         restored = self._next_ids()
         next_ids = {"epoch": secrets.randbits(62)}
+        next_ids["writer"] = max(kinds.get("writer", 0) for kinds in (restored, self._sequence))
         for kind, table in SEQUENCE_TABLES.items():
             highest = _one(self._connection, f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608  # our names
             next_ids[kind] = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
@@ -107,7 +108,7 @@ class _Writer:
             "greatest(%s, nextval(pg_get_serial_sequence('feed', 'position'))))",
             (max(position, self._position) + 1,),
         )
-        self._connection.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([]),))
+        self._connection.execute("INSERT INTO feed (body) VALUES (%s)", (encode_writes([]),))
 
 
 def _same(value: Any) -> Any:

@@ -1,53 +1,52 @@
 """Snapshots of a PostgreSQL database, and its content now and at earlier moments."""
 
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, cast
-
-import psycopg
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
 from roost.store.dump import writes_of
+from roost.store.postgresql import older_history
+from roost.store.postgresql.bulk_reader import bodies, closing_after, connect_reader
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
+from roost.store.postgresql.writers import read_vector
 from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
+from roost.store.rules.vector import NO_CHANGE, ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
 
 # Parts to delete per call.
 _DROPPED_PER_CALL = 8
 # Advisory lock of the process that writes a snapshot.
+_NO_LIMIT = 2**62
 _WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
-# Upper bound on attempts to commit between a decision and the commit of its group, far above the number in practice.
-_ATTEMPTS_MAX = 2**20
-# The decision must have seen all content of the snapshot: every transaction that the snapshot may contain ended before
-# the decision. ``seen`` is a pg_snapshot and, after a blank, the timeline, since transaction numbers mean nothing on
-# another timeline. Older snapshots have no timeline. They are usable while the server is on the timeline of the
-# decision.
-_BASE = """
-SELECT position, split_part(seen, ' ', 1) FROM snapshot
-WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
-  AND split_part(seen, ' ', 2) = ANY (%s)
-ORDER BY position DESC LIMIT 1"""
-_HAS_OLDER = """
-SELECT 1 FROM snapshot
-WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
-  AND split_part(seen, ' ', 2) = ANY (%s)
-LIMIT 1"""
-_CHANGES = """
-SELECT body FROM feed
-WHERE xid >= pg_snapshot_xmin(%(base)s::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, %(base)s::pg_snapshot)
-  AND (pg_visible_in_snapshot(xid, %(seen)s::pg_snapshot) OR (token > %(first)s AND token <= %(last)s))
-  AND position <= %(position)s
-ORDER BY position"""
+# A text in ``seen`` has a vector and, after a blank, the timeline of the server. Snapshots of earlier versions have a
+# transaction snapshot instead of the vector.
+_HEADS = "SELECT position, seen FROM snapshot WHERE part = 0 AND seen LIKE 'w%' ORDER BY position DESC"
+_SPANS = """
+unnest(%(writers)s::bigint[], %(after)s::bigint[], %(until)s::bigint[]) AS k (writer, after, until)
+JOIN feed f ON f.writer = k.writer AND f.writer <> 0 AND f.seq > k.after AND f.seq <= k.until"""
+_FOUND = f"""
+SELECT f.writer, count(*), min(f.seq), max(f.seq), bool_or(f.body = '') FROM {_SPANS} GROUP BY f.writer"""  # noqa: S608
+_OTHERS = """
+FROM feed f WHERE f.writer <> 0 AND f.writer > %(low)s AND f.writer <= %(high)s AND f.writer <> ALL (%(writers)s)"""
+_CHANGES = f"""
+SELECT f.position, f.body FROM {_SPANS} WHERE f.body <> ''
+UNION ALL SELECT f.position, f.body {_OTHERS} AND f.body <> ''
+ORDER BY 1"""  # noqa: S608  # our text
+_OWN_WRITERS = "SELECT id FROM writer WHERE process = %s"
 _OWN = """
-SELECT body FROM feed
-WHERE xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot) AND token > %(last)s AND token <= %(end)s
-ORDER BY token LIMIT 1"""
+SELECT f.body FROM unnest(%s::bigint[], %s::bigint[]) AS k (writer, seq)
+CROSS JOIN LATERAL (
+    SELECT position, body FROM feed WHERE feed.writer = k.writer AND feed.writer <> 0 AND feed.seq > k.seq
+    AND body <> '' ORDER BY feed.seq LIMIT 1) AS f
+ORDER BY f.position LIMIT 1"""
 _IS_NEWEST = """
 SELECT 1 FROM snapshot
-WHERE part = 0 AND position = (SELECT coalesce(max(position), 0) FROM feed)"""
+WHERE part = 0 AND seen LIKE 'w%' AND position = (SELECT coalesce(max(position), 0) FROM feed)"""
 _PART = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (position, part) DO UPDATE
@@ -57,10 +56,8 @@ _HEAD = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body)
 SELECT %(position)s, 0, %(made_at_s)s, %(seen)s, ''
 WHERE (SELECT count(*) FROM snapshot WHERE position = %(position)s AND part > 0 AND seen = %(seen)s) = %(count)s"""
-# A snapshot contains at least the changes of all transactions before the oldest running one.
 _SNAPSHOTS = """
-SELECT position, max(pg_snapshot_xmin(split_part(seen, ' ', 1)::pg_snapshot)::text::bigint) - 1, max(made_at_s),
-       sum(octet_length(body))::bigint, min(part) = 0
+SELECT position, max(seen) FILTER (WHERE part = 0), max(made_at_s), sum(octet_length(body))::bigint
 FROM snapshot GROUP BY position ORDER BY position"""
 _DROP = """
 DELETE FROM snapshot WHERE (position, part) IN (
@@ -71,19 +68,17 @@ DELETE FROM snapshot WHERE (position, part) IN (
 class _VisibleChanges(NamedTuple):
     """The parts of ``PostgresStore.visible_changes``."""
 
-    snapshot: str
-    last: int  # token of the last own attempt to commit
-    first: int  # token of the last own attempt before the snapshot
-    timeline: str  # of the server at the snapshot; empty in older records
+    vector: Vector
+    process: int  # see ``OwnWriter``
 
 
 def _parse_visible_changes(text: str) -> _VisibleChanges:
-    snapshot, token, since, *timeline = text.split(" ")
-    return _VisibleChanges(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
+    vector, process, _ = text.split(" ")
+    return _VisibleChanges(Vector.from_text(vector), int(process, 16))
 
 
-def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, str, LoadedDatabase]:
-    """Return the history, the current snapshot, and the content in that snapshot; see ``Store.load``.
+def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, Vector, LoadedDatabase]:
+    """Return the history, the changes up to now, and the content after them; see ``Store.load``.
 
     It reads on its own connection, so commits continue meanwhile.
 
@@ -92,16 +87,17 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
         deadline_s: of each statement.
     """
     with translate_errors():
-        connection = _reader(url, deadline_s=deadline_s)
+        connection = connect_reader(url, deadline_s=deadline_s)
         try:
             history = connection.execute(HISTORY).fetchone()
-            row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+            vector = read_vector(connection)
+            row = connection.execute("SELECT coalesce(max(position), 0) FROM feed").fetchone()
         except BaseException:
             connection.close()
             raise
     assert history is not None
     assert row is not None
-    return History(*history), row[0], LoadedDatabase(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
+    return History(*history), vector, LoadedDatabase(row[0], closing_after(connection, writes_of(_scan_of(connection))))
 
 
 def past(
@@ -112,93 +108,82 @@ def past(
     after: FeedMark | None = None,
     deadline_s: float = DEFAULTS.bulk_deadline_s,
 ) -> Past | None:
-    """See ``Store.past``. Changes after the position are excluded, regardless of their transaction numbers."""
+    """See ``Store.past``. The position bounds the changes only in decisions of earlier versions."""
+    if not is_vector_text(text):
+        return older_history.past(connect_reader(url, deadline_s=deadline_s), position, text)
     visible = _parse_visible_changes(text)
     with translate_errors():
-        connection = _reader(url, deadline_s=deadline_s)
+        connection = connect_reader(url, deadline_s=deadline_s)
         try:
-            now = connection.execute(HISTORY).fetchone()
-            assert now is not None
-            timelines = [visible.timeline, *([""] if visible.timeline in ("", now[1]) else [])]
-            base = connection.execute(_BASE, (visible.snapshot, timelines)).fetchone()
-            base_after = None if after is None else _find_base(connection, after, visible, timelines=timelines)
+            base = _find_base(connection, visible.vector)
             if base is None:
                 connection.close()
                 return None
-            values = {"seen": visible.snapshot, "last": visible.last, "end": visible.last + _ATTEMPTS_MAX}
-            row = connection.execute(_OWN, values).fetchone()
-            own = [] if row is None else decode_writes(row[0])
+            known = None if after is None else _find_mark(connection, after, visible.vector)
+            own = _find_own(connection, visible)
         except BaseException:
             connection.close()
             raise
-    writes = _writes_between(connection, base_after or base, visible, position=position)
-    return Past(_closing(connection, writes), own, is_after=base_after is not None)
+    base_position, base_vector = base if known is None else (None, known)
+    missing = visible.vector.missing_in(base_vector)
+    return Past(
+        closing_after(connection, _writes_of(connection, base_position, missing)), own, is_after=known is not None
+    )
 
 
-def _find_base(
-    connection: Connection, after: FeedMark, visible: _VisibleChanges, *, timelines: list[str]
-) -> tuple[None, str] | None:
-    """Return the snapshot of a mark; None: the decision may not have seen all of it, or changes since were deleted.
+def _find_base(connection: Connection, vector: Vector) -> tuple[int, Vector] | None:
+    """Return the newest snapshot with known changes only, if all changes since are stored."""
+    for position, seen in connection.execute(_HEADS.encode()).fetchall():
+        base = Vector.from_text(seen.split(" ")[0])
+        if vector.covers(base):
+            return (position, base) if _are_stored(connection, vector.missing_in(base)) else None
+    return None
 
-    A stored snapshot keeps the changes after it. So one that is not newer than the mark keeps all changes since.
-    """
-    if not after.visible:
+
+def _find_mark(connection: Connection, after: FeedMark, vector: Vector) -> Vector | None:
+    """Return the changes of a mark; None: the decision has not seen all of them, or changes since were deleted."""
+    if not is_vector_text(after.visible):
         return None
-    mark = _parse_visible_changes(after.visible)
-    if not mark.timeline or mark.timeline != visible.timeline or mark.last != mark.first:
-        return None
-    is_seen = int(mark.snapshot.split(":")[1]) <= int(visible.snapshot.split(":")[0])
-    is_kept = connection.execute(_HAS_OLDER, (mark.snapshot, timelines)).fetchone()
-    return (None, mark.snapshot) if is_seen and is_kept is not None else None
+    mark = _parse_visible_changes(after.visible).vector
+    return mark if vector.covers(mark) and _are_stored(connection, vector.missing_in(mark)) else None
 
 
-def _writes_between(
-    connection: Connection, base: tuple[int | None, str], visible: _VisibleChanges, *, position: int
-) -> Iterator[Write]:
-    base_position, snapshot = base
-    parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
-    for body in _bodies(connection, parts, (base_position,), at_once=8):
-        yield from decode_writes(body)
-    values = {
-        "base": snapshot,
-        "seen": visible.snapshot,
-        "first": visible.first,
-        "last": visible.last,
-        "position": position,
+def _are_stored(connection: Connection, missing: Missing) -> bool:
+    """Return whether the feed has all changes of some spans; a failover or pruning may have deleted some."""
+    rows = connection.execute(_FOUND.encode(), _parameters(missing)).fetchall()
+    found = {row[0]: Found(*row[1:]) for row in rows}
+    return all(is_whole(span, found.get(span.writer)) for span in missing.spans)
+
+
+def _find_own(connection: Connection, visible: _VisibleChanges) -> list[Write]:
+    """Return the first change of the process after a decision, the one with the decision."""
+    vector, last = visible.vector, dict[int, int]()
+    for (writer,) in connection.execute(_OWN_WRITERS, (visible.process,)).fetchall():
+        known = vector.last_of(writer)
+        if known is not None or writer > vector.high:
+            last[writer] = NO_CHANGE if known is None else known
+    row = connection.execute(_OWN, (list(last), list(last.values()))).fetchone()
+    return [] if row is None else decode_writes(row[0])
+
+
+def _parameters(missing: Missing) -> dict[str, Any]:
+    return {
+        "writers": [span.writer for span in missing.spans],
+        "after": [span.after for span in missing.spans],
+        "until": [_NO_LIMIT if span.until is None else span.until for span in missing.spans],
+        "low": missing.high[0],
+        "high": missing.high[1],
     }
-    for body in _bodies(connection, _CHANGES, values, at_once=1000):
+
+
+def _writes_of(connection: Connection, base_position: int | None, missing: Missing) -> Iterator[Write]:
+    """Yield the content of a snapshot, and some changes; without a position, the changes alone."""
+    if base_position is not None:
+        parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
+        for body in bodies(connection, parts, (base_position,), at_once=8):
+            yield from decode_writes(body)
+    for body in bodies(connection, f"SELECT body FROM ({_CHANGES}) AS c", _parameters(missing), at_once=1000):  # noqa: S608
         yield from decode_writes(body)
-
-
-def _bodies(connection: Connection, text: str, values: Any, *, at_once: int) -> Iterator[bytes]:
-    with connection.cursor("bodies", binary=True) as cursor:
-        cursor.itersize = at_once
-        for (body,) in cursor.execute(text.encode(), values):
-            yield body
-
-
-def _reader(url: str, *, deadline_s: float) -> Connection:
-    connection = connect(url, deadline_s=deadline_s)
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    connection.read_only = True
-    connection.autocommit = False
-    return connection
-
-
-def _closing(connection: Connection, writes: Iterator[Write]) -> Iterator[Write]:
-    """Return the same writes; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, writes)
-    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[Write]", iterator)
-
-
-def _until_closed(connection: Connection, writes: Iterator[Write]) -> Iterator[Write | None]:
-    try:
-        yield None
-        with translate_errors():
-            yield from writes
-    finally:
-        connection.close()
 
 
 def _scan_of(connection: Connection) -> Any:
@@ -226,8 +211,8 @@ def write_snapshot(url: str) -> bool:
             if writer.execute(_IS_NEWEST).fetchone() is not None:
                 return False
             made_at_s = time.time()
-            history, snapshot, loaded = load(url)
-            seen = f"{snapshot} {history.timeline}"
+            history, vector, loaded = load(url)
+            seen = f"{vector.to_text()} {history.timeline}"
             head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
             for part, body in enumerate(parts_of(loaded.writes), start=1):
                 writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))
@@ -237,9 +222,28 @@ def write_snapshot(url: str) -> bool:
         writer.close()
 
 
-def snapshots(connection: Connection) -> list[Snapshot]:
-    """Return all snapshots, complete or not."""
-    return [Snapshot(*row) for row in connection.execute(_SNAPSHOTS, prepare=True, binary=True).fetchall()]
+def snapshots(connection: Connection) -> tuple[list[Snapshot], Callable[[ChangeKey, int], int]]:
+    """Return all snapshots, complete or not, and a function for the mark of a change.
+
+    The function takes the key of a change and its transaction. The mark is the number of the first complete snapshot
+    with the change.
+    """
+    found, heads = list[Snapshot](), list[Vector | int]()
+    for position, seen, made_at_s, size in connection.execute(_SNAPSHOTS, prepare=True, binary=True).fetchall():
+        if seen is not None:
+            text = seen.split(" ")[0]
+            heads.append(Vector.from_text(text) if is_vector_text(text) else older_history.oldest_running(text))
+        found.append(Snapshot(position, len(heads), made_at_s, size, seen is not None))
+
+    def has(head: Vector | int, key: ChangeKey, xid: int) -> bool:
+        if isinstance(head, Vector):
+            return head.contains(key.writer, key.seq)
+        return key.writer == 0 and xid < head
+
+    def mark_of(key: ChangeKey, xid: int) -> int:
+        return 1 + bisect_left(heads, True, key=lambda head: has(head, key, xid))
+
+    return found, mark_of
 
 
 def drop_incomplete(connection: Connection) -> None:

@@ -32,7 +32,7 @@ from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePas
 Result = TypeVar("Result")
 DEFAULTS = Settings()
 # The state of a process is valid as long as the history of the database is the same. A restore ends all connections and
-# changes the epoch. A failover changes the timeline, and the new primary may reuse transaction numbers of the old one.
+# changes the epoch. A failover changes the timeline, and may lose changes.
 # pg_control_checkpoint() would return the old timeline until the first checkpoint.
 HISTORY = """
 SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)::bigint,
@@ -115,8 +115,15 @@ class ServerReplaced(StoreReplaced):
         super().__init__("another database server took over, and the database is being reloaded: try again")
 
 
+class ChangesLost(StoreReplaced):
+    """The database does not have some known changes of this process."""
+
+    def __init__(self) -> None:
+        super().__init__("the database lost changes, and is being reloaded: try again")
+
+
 class History(NamedTuple):
-    """The history of a database: transaction numbers and positions of one history mean nothing in another."""
+    """The history of a database: the state of a process belongs to one history."""
 
     epoch: int  # changes with each restore
     timeline: str  # changes with each failover; may decrease
@@ -130,7 +137,8 @@ class Link:
         self._settings = settings
         self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
         self._is_read_only = is_read_only
-        self._name = f"roost {secrets.token_hex(8)}"
+        self.process = secrets.randbits(62)  # identifies this link, also among those of other machines
+        self._name = f"roost {self.process:016x}"
         # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
         self._failed_over: History | None = None  # history after a failover, until everything is reloaded
@@ -240,9 +248,25 @@ class Link:
         Raises:
             StoreGone: the connection was lost again, or cannot be reopened, or no answer came before the deadline.
         """
+        return self.read_on(lambda _: (text, values), is_any_timeline=is_any_timeline, deadline_s=deadline_s)
+
+    def read_on(
+        self,
+        statement_of: Callable[[Connection], tuple[str, Sequence[object]]],
+        *,
+        is_any_timeline: bool = False,
+        deadline_s: float | None = None,
+    ) -> list[Any]:
+        """Return the rows of a statement for the current connection; see ``read``.
+
+        Args:
+            statement_of: returns the statement and its parameters.
+            is_any_timeline, deadline_s: as for ``use_connection``.
+        """
         for is_second in (False, True):
             try:
                 with self.use_connection(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
+                    text, values = statement_of(connection)
                     return connection.execute(text, values, prepare=True, binary=True).fetchall()
             except ConnectionLost as error:
                 if error.is_late:  # The client has waited long enough.

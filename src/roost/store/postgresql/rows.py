@@ -29,6 +29,7 @@ from roost.store.rules.schema import (
     Table,
     select,
 )
+from roost.store.rules.vector import ChangeKey
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -74,7 +75,7 @@ _EARLY_CLAIMS = """
 early_claims AS (
     SELECT 1 FROM deleted_consumers JOIN {released} AS r (id, phase) USING (id)
     JOIN {claimed} AS c (uuid, phase) USING (uuid) WHERE c.phase < r.phase)"""
-_FEED = "change AS (INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position)"
+_FEED = "change AS (INSERT INTO feed (writer, seq, body) VALUES (%b, %b, %b) RETURNING position)"
 _BIGINTS: tuple[ColumnType, ...] = ("bigint",) * 6
 
 
@@ -85,8 +86,13 @@ class Statement(NamedTuple):
     values: Sequence[object]
 
 
-def batch_statement(batch: Batch, token: int) -> Statement:
-    """Return the one statement that writes a batch; it fails with a division by zero if a guard does not pass."""
+def batch_statement(batch: Batch, key: ChangeKey | None) -> Statement:
+    """Return the one statement that writes a batch; it fails with a division by zero if a guard does not pass.
+
+    Args:
+        batch: the net effect of its items.
+        key: of its change; None: it has no change.
+    """
     parts, values, counts = [], list[object](), dict[str, int]()
     if batch.groups:
         parts.append("groups")
@@ -128,9 +134,9 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         if new_rows:
             parts.append(table.name)
             values += columns_of(table.types, new_rows)
-    if batch.writes:
+    if key is not None:
         parts.append("feed")
-        values += [token, encode_writes(batch.writes)]
+        values += [key.writer, key.seq, encode_writes(batch.writes)]
     return Statement(_text(tuple(parts), tuple(counts)), [*values, *counts.values()])
 
 

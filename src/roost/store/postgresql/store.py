@@ -1,13 +1,13 @@
 """The store for several processes: one PostgreSQL database."""
 
 import math
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+import psycopg
 from psycopg import errors
 
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
@@ -18,18 +18,20 @@ from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.postgresql import history as postgresql_history
-from roost.store.postgresql import link, work
+from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.feed_reader import FeedReader
 from roost.store.postgresql.link import ConnectionLost
 from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
 from roost.store.rules.batch import Batch, gather
-from roost.store.rules.codec import decode_writes, encode_writes
+from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Deletions, Row, choose_deletions
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
+from roost.store.rules.vector import NO_CHANGE, ChangeKey
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
@@ -42,17 +44,11 @@ _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
 _LATE_MAX = 2
 
-_FEED = "INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position"
+_FEED = "INSERT INTO feed (writer, seq, body) VALUES (%b, %b, %b) RETURNING position"
 # A commit without changes has no row in the feed, so its decisions identify it.
 _FIND = """
-SELECT position FROM feed WHERE token = %b
+SELECT position FROM feed WHERE writer = %b AND writer <> 0 AND seq = %b AND body <> ''
 UNION ALL SELECT 0 FROM decision WHERE id = ANY (%b) ORDER BY 1 DESC LIMIT 1"""
-_CHANGES = """
-SELECT now.snapshot::text, feed.position, feed.body
-FROM (SELECT pg_current_snapshot() AS snapshot) AS now
-LEFT JOIN feed ON feed.xid >= pg_snapshot_xmin(%b::pg_snapshot)
-  AND NOT pg_visible_in_snapshot(feed.xid, %b::pg_snapshot) AND feed.position <> ALL (%b::bigint[])
-ORDER BY feed.position"""
 _RESERVE = """
 INSERT INTO sequence AS s (kind, next) VALUES (%b, 1 + %b::bigint)
 ON CONFLICT (kind) DO UPDATE SET next = s.next + %b::bigint RETURNING next"""
@@ -60,18 +56,24 @@ _BYTES = """
 SELECT coalesce((SELECT sum(octet_length(body)) FROM decision), 0)::bigint
      + coalesce((SELECT sum(octet_length(body)) FROM feed), 0)::bigint
      + coalesce((SELECT sum(octet_length(body)) FROM snapshot), 0)::bigint"""
-# Transactions, not positions, determine the changes in a snapshot.
+# Writers and numbers, not positions, determine the changes in a snapshot; of changes of earlier versions, transactions.
+# The last change of an open writer stays, since other processes look for it.
 _OLDEST = """
-SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint, 0::bigint
+SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint, 0::bigint, 0::bigint, 0::bigint
                FROM decision ORDER BY id LIMIT %b) AS d
 UNION ALL
 SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, octet_length(body)::bigint,
-                      xid::text::bigint
+                      writer, seq, xid::text::bigint
                FROM feed WHERE written_at < now() - make_interval(secs => %b)
-               AND position < (SELECT max(position) FROM feed) ORDER BY position LIMIT %b) AS f"""
+               AND position < (SELECT max(position) FROM feed)
+               AND (EXISTS (SELECT 1 FROM feed f WHERE f.writer = feed.writer AND f.writer <> 0
+                            AND f.seq = feed.seq + 1)
+                    OR NOT EXISTS (SELECT 1 FROM writer w WHERE w.id = feed.writer AND w.retired IS NULL))
+               ORDER BY position LIMIT %b) AS f"""
 # Estimate the size of all changes from the last ones: an exact sum would read all bodies.
 _SINCE_SNAPSHOT = """
-WITH newest AS (SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1),
+WITH newest AS (SELECT position, made_at_s FROM snapshot WHERE part = 0 AND seen LIKE 'w%%'
+                ORDER BY position DESC LIMIT 1),
 changes AS (SELECT coalesce((SELECT max(position) FROM feed), 0)
                  - coalesce((SELECT position FROM newest), 0) AS count),
 last AS (SELECT octet_length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)
@@ -81,6 +83,8 @@ FROM changes"""
 _BEAT = """
 WITH heard AS (SELECT host FROM agent WHERE host = ANY (%b) AND heard_at_s < %b::float8 FOR UPDATE SKIP LOCKED)
 UPDATE agent SET heard_at_s = %b::float8 FROM heard WHERE agent.host = heard.host RETURNING 1"""
+_WRITER_KEY = "feed_writer"  # index of the numbers of each writer
+_CLOSE_S = 1.0
 _ORDER_LOCK = 0x726F6F73742D6F72  # "roost-or"
 
 
@@ -113,35 +117,33 @@ class PostgresStore:
                 problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
             )
         self._snapshots = SnapshotProcess(url)
-        self._snapshot: str | None = None
         self._change_count = ChangeCount()
-        self._own: list[int] = []  # positions of own changes after the snapshot
+        self._reader: FeedReader | None = None  # None until ``load``
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._tokens = self._seen_token = secrets.randbits(62)  # last attempt to commit; last one before the snapshot
+        self._writer = writers.OwnWriter(self._link.process)
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
-        history, snapshot, loaded = link.retry(load, wait_s=self._settings.wait_s)
-        if self._link.history not in (None, history):
-            self._blocks.clear()  # After a restore, ``sequence`` may give these identities to another process.
+        history, vector, loaded = link.retry(load, wait_s=self._settings.wait_s)
+        self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
-        self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
-        self._own.clear()
+        self._writer.follow(vector)
+        self._reader, self._position = FeedReader(vector), loaded.position
         return loaded
 
     @property
     def visible_changes(self) -> str:
-        """See ``Store.visible_changes``: snapshot, newest own token, own tokens since the snapshot, and timeline."""
+        """See ``Store.visible_changes``: the vector, this process, and the timeline."""
+        assert self._reader is not None, "load comes first"
         assert self._link.history is not None, "load comes first"
-        since = self._tokens - self._seen_token
-        return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
+        return f"{self._reader.text} {self._link.process:x} {self._link.history.timeline}"
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
-        """See ``Store.past``. Snapshot and tokens identify the changes; the position bounds them."""
+        """See ``Store.past``. The vector identifies the changes."""
         if not visible_changes:
             return None
         deadline_s = self._settings.bulk_deadline_s
@@ -181,6 +183,9 @@ class PostgresStore:
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
+            except link.ChangesLost:
+                log.event("changes_lost", found_by="commit")
+                raise
             except ConnectionLost as error:
                 if (
                     is_lost and error.is_read_only
@@ -189,8 +194,11 @@ class PostgresStore:
                 is_lost, late_count = True, late_count + error.is_late
                 if late_count == _LATE_MAX:
                     raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
-            except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _LostRace):
+            except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _LostRace) as error:
                 is_lost = False
+                self._writer.refuse()
+                if isinstance(error, errors.UniqueViolation) and error.diag.constraint_name == _WRITER_KEY:
+                    self._writer.lose()
         raise Unavailable("PostgreSQL: a commit lost its connection, or a race with others, too often: retry later")
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
@@ -198,9 +206,15 @@ class PostgresStore:
         position = None if batch is None else self._commit_batch(batch, len(items))
         if position is not None:
             return self._commit_result(position)
-        self._tokens += 1
         self._verdicts = [None] * len(items)  # for ``_find``, if the connection is lost before there are verdicts
-        with self._link.use_connection() as connection, connection.transaction():
+        with self._link.use_connection() as connection:
+            key = self._writer.begin(connection, self._reader)
+            position = self._commit_judged(connection, items, key)
+        return self._commit_result(position)
+
+    def _commit_judged(self, connection: Connection, items: Sequence[Item], key: ChangeKey) -> int:
+        """Write the accepted items; return their position, or 0 if they have no change."""
+        with connection.transaction():
             cache = lock_and_read(connection, find_footprint(items))
             refusals: list[Refusal | None] = []
             writes: list[Write] = []
@@ -210,32 +224,31 @@ class PostgresStore:
                     writes.extend(item.writes)
             if not write_changes(connection, cache):
                 raise _LostRace
-            position = 0
+            self._verdicts = refusals
             # ``_find`` needs a change, so a commit of work alone writes an empty change.
             if writes or any(item.work for item, refusal in zip(items, refusals, strict=True) if refusal is None):
-                row = connection.execute(_FEED, (self._tokens, encode_writes(writes))).fetchone()
+                row = connection.execute(_FEED, (key.writer, key.seq, encode_writes(writes))).fetchone()
                 assert row is not None
-                position = row[0]
-            self._verdicts = refusals
-        return self._commit_result(position)
+                return int(row[0])
+        return 0
 
     def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
         """Write a batch, all or nothing; return its position, or None if a guard did not pass."""
-        self._tokens += 1
         self._verdicts = [None] * item_count
-        statement = batch_statement(batch, self._tokens)
         try:
             with self._link.use_connection() as connection:
+                key = self._writer.begin(connection, self._reader) if batch.writes else None
+                statement = batch_statement(batch, key)
                 row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
         except (errors.DivisionByZero, errors.UniqueViolation):
+            self._writer.refuse()
             return None
         assert row is not None
         return int(row[0])
 
     def _commit_result(self, position: int) -> CommitResult:
-        if position:
-            self._own.append(position)
-            self._position = max(self._position, position)
+        self._writer.end(self._reader, position)
+        self._position = max(self._position, position)
         return CommitResult(self._verdicts, position or self._position)
 
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
@@ -245,29 +258,22 @@ class PostgresStore:
         """
         verdicts = zip(items, self._verdicts, strict=True)
         ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
-        found = self._link.read(_FIND, (self._tokens, Array("bigint", ids)), is_any_timeline=True)
+        writer, seq, _ = self._writer.pending or ChangeKey(0, NO_CHANGE)
+        found = self._link.read(_FIND, (writer, seq, Array("bigint", ids)), is_any_timeline=True)
         if not found:
             return None
         self._link.confirm()
         return self._commit_result(found[0][0])
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. It takes one round trip, with or without new changes.
-
-        Positions become visible out of order. A change is new if its transaction is visible in the current snapshot and
-        was invisible in the previous one.
-        """
-        assert self._snapshot is not None, "load comes first"
-        values = (self._snapshot, self._snapshot, Array("bigint", self._own))
+        """See ``Store.changes``. It takes one round trip, with or without new changes."""
+        assert self._reader is not None, "load comes first"
         try:
-            rows = self._read(_CHANGES, values)
+            changes = self._reader.read(self._link)
         except StoreReplaced:
             return None
-        if _end_of(rows[0][0]) < _end_of(self._snapshot):
-            return None  # Transaction numbers went back: the database has another history.
-        self._snapshot, self._seen_token = rows[0][0], self._tokens
-        self._own.clear()
-        changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]
+        if changes is None:
+            log.event("changes_lost", found_by="read")
         if changes:
             self._position = max(self._position, changes[-1].position)
         return changes
@@ -332,6 +338,9 @@ class PostgresStore:
                 ):
                     if numbers:
                         connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
+                writers.drop_empty(connection)
+            with self._link.use_connection() as connection:
+                writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except ConnectionLost:
             return 0  # The next call retries.
         self._stored_size = (deletions.left_bytes, counted_at_s)
@@ -342,9 +351,13 @@ class PostgresStore:
     ) -> Deletions:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
+        snapshots, mark_of = postgresql_history.snapshots(connection)
         return choose_deletions(
-            [Row(*row) for row in oldest],
-            postgresql_history.snapshots(connection),
+            [
+                Row(table, number, at_s, size, mark_of(ChangeKey(writer, seq), xid))
+                for table, number, at_s, size, writer, seq, xid in oldest
+            ],
+            snapshots,
             stored_bytes,
             older_than_s=older_than_s,
             max_bytes=max_bytes,
@@ -380,15 +393,17 @@ class PostgresStore:
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
+        if self._writer.id is not None and self._link.is_open:
+            # After an error, another process closes it later.
+            with (
+                suppress(Unavailable, ConnectionLost, psycopg.Error),
+                self._link.use_connection(deadline_s=_CLOSE_S) as c,
+            ):
+                writers.close(c, self._writer.id)
         self._link.close()
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
         return self._link.read(text, values)
-
-
-def _end_of(snapshot: str) -> int:
-    """Return the first transaction number after a snapshot."""
-    return int(snapshot.split(":")[1])
 
 
 class _LostRace(Exception):  # never leaves this file

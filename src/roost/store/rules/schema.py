@@ -8,7 +8,9 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0009"
+SCHEMA_VERSION = "0010"
+# Versions with the same tables in a backup.
+BACKUP_VERSIONS = frozenset({"0009", SCHEMA_VERSION})
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
