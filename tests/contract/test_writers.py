@@ -1,6 +1,7 @@
 """Writers of a PostgreSQL database: each change is read once, and gaps are noticed."""
 
 import random
+import threading
 from contextlib import closing
 
 import psycopg
@@ -244,6 +245,23 @@ def insert_uncommitted(url, number):
 def end(connection, *, is_kept):
     (connection.commit if is_kept else connection.rollback)()
     connection.close()
+
+
+def test_changes_of_many_short_processes_are_read_once_and_without_gaps(open_loaded, postgres_url):
+    reader, found = open_loaded(), []
+    threads = [threading.Thread(target=put_in_new_stores, args=(postgres_url, number)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        found += ids(reader)
+    found += ids(reader)
+    assert sorted(found) == [10 * number + 100 * at + each for at in range(4) for number in range(5) for each in (0, 1)]
+
+
+def put_in_new_stores(url, at):
+    for number in range(5):
+        with closing(PostgresStore(url)) as store:
+            put(store, 100 * at + 10 * number, 100 * at + 10 * number + 1)
 
 
 @pytest.mark.parametrize("text", [feed_reader._BEYOND, feed_reader._SINCE])

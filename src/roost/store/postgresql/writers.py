@@ -36,10 +36,10 @@ FROM writer WHERE id = %(writer)s"""
 # A process that is connected again takes another id if its writer was closed meanwhile.
 _SILENT = """
 SELECT id FROM writer
-WHERE retired IS NULL AND started_at < now() - make_interval(secs => %(kept_s)s)
+WHERE retired IS NULL
   AND NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE application_name = 'roost ' || lpad(to_hex(process), 16, '0'))
-  AND NOT EXISTS (SELECT 1 FROM feed WHERE writer = id AND writer <> 0
-                  AND written_at > now() - make_interval(secs => %(kept_s)s))
+  AND coalesce((SELECT written_at FROM feed WHERE writer = id AND writer <> 0 ORDER BY seq DESC LIMIT 1), started_at)
+      < now() - make_interval(secs => %(kept_s)s)
 LIMIT 100"""
 _DROP_EMPTY = """
 DELETE FROM writer
