@@ -5,7 +5,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from bench.fleets import fleet_of
 from bench.workloads import Workload
 from roost.app import Roost
 from roost.model.settings.roost_settings import Store as StoreSettings
-from roost.model.writes import Item
+from roost.model.writes import Item, PutDocument
 from roost.ports import CommitResult, Store
 from roost.settings import load_settings
 from roost.store.backends import open_store
@@ -69,6 +69,7 @@ class Databases:
         self._url = postgresql
         self._server: Any = None
         self._copies = 0
+        self._newest_url = ""  # of the newest PostgreSQL database
 
     def close(self) -> None:
         """Stop the server, if one was started."""
@@ -125,6 +126,16 @@ class Databases:
                 gc.unfreeze()
                 gc.collect()
 
+    @contextmanager
+    def writers(self, count: int) -> Iterator[None]:
+        """Keep stores open on the newest PostgreSQL database, each with one commit."""
+        with ExitStack() as stack:
+            for _ in range(count):
+                store = stack.enter_context(closing(open_store(self._newest_url, settings=StoreSettings())))
+                number = store.reserve("document", 1)
+                assert store.commit([Item((PutDocument(number, "bench", number.to_bytes(8), b""),))]).refusals == [None]
+            yield
+
     def _fresh_postgresql(self) -> str:
         server_url = self.postgresql_url()
         import psycopg
@@ -133,7 +144,8 @@ class Databases:
         with psycopg.connect(server_url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         head, _, options = server_url.partition("?")
-        return f"{head.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+        self._newest_url = f"{head.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+        return self._newest_url
 
     def postgresql_url(self) -> str:
         """Return the URL of a server, started with ``fsync`` on if there is none yet.

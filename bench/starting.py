@@ -22,7 +22,7 @@ def opening(workload: Workload, databases: Databases) -> Figures:
 def freshness(workload: Workload, databases: Databases) -> Figures:
     """Measure the check for what other processes committed, when there is nothing."""
     times, trips = [], []
-    with databases.roost(workload) as (roost, _):
+    with databases.roost(workload) as (roost, _), databases.writers(workload.writers):
         for _ in range(workload.requests):
             start = time.perf_counter()
             roost.placement.refresh()

@@ -25,6 +25,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rate: float = 0.0
     requests: int = 0
     store: str = "sqlite-full"
+    writers: int = 0
     options: dict[str, float] = {}
     repeat: int = 3
     flushes: int = 0
