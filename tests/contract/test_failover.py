@@ -193,13 +193,14 @@ def test_number_of_an_unknown_commit_is_not_used_again(servers):
 
 @pytest.mark.usefixtures("constant_timeline")
 def test_reader_notices_the_loss_of_a_closed_writer_without_a_timeline(servers):
-    with open_store(servers) as reading, open_store(servers) as writing:
+    with open_store(servers) as reading:
         reader = Current(reading)
-        assert put(Current(writing), "CUSTOM_A")
-        wait_until(lambda: servers.lag() == 0)
-        servers.starve()
-        with open_store(servers) as another:
-            assert put(Current(another), "CUSTOM_B")
+        with open_store(servers) as writing:
+            writer = Current(writing)
+            assert put(writer, "CUSTOM_A")
+            wait_until(lambda: servers.lag() == 0)
+            servers.starve()
+            assert put(writer, "CUSTOM_B")
         reader.refresh()
         assert names(reader) == {"CUSTOM_A", "CUSTOM_B"}
         servers.fail_over()
