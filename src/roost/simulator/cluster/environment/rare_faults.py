@@ -98,6 +98,8 @@ _SINGLE_FOCUSES: Mapping[int, Focus] = MappingProxyType(
         5_111: Focus("confirm", ("part",), ("destroy",), needs="resize"),
         5_200: Focus("revert", ("copy",), ("inspect",), needs="resize"),
         5_212: Focus("revert", ("copy",), ("inspect",), needs="resize"),
+        6_219: Focus("revert", ("copy",), ("inspect",), needs="resize"),
+        6_275: Focus("migrate", ("copy",), ("send_disk",)),
     }
 )
 # 3602: a returning host waits for an operation; 3866: an operation of the backup would destroy the only guest.
