@@ -17,7 +17,7 @@ from roost.fleet.fleet_service import Fleet as FleetService
 from roost.fleet.requested_shapes import find_shapes
 from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
-from roost.model.evidence.capacity import Capacity, FleetChange
+from roost.model.evidence.capacity import BY, By, Capacity, FleetChange
 from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
@@ -39,7 +39,7 @@ from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import registry
 from roost.scheduler.comparison.policy_comparison import IsLate, RecordQuery, Scenario, compare_settings
 from roost.scheduler.explain import decision_replay, decision_rows
-from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, HostCounts, Progress
+from roost.scheduler.explain.capacity_count import CapacityCounter, HostCounts, Progress
 from roost.scheduler.explain.changed_fleet import change_fleet
 from roost.scheduler.explain.explain_several import explain_several
 from roost.scheduler.explain.explainer import Explainer

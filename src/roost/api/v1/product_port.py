@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.errors import RoostError
-from roost.model.evidence.capacity import Capacity, FleetChange
+from roost.model.evidence.capacity import By, Capacity, FleetChange
 from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
@@ -19,7 +19,7 @@ from roost.model.settings.setting_rows import SettingsReport
 from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.comparison.policy_comparison import IsLate, RecordQuery, Scenario
-from roost.scheduler.explain.capacity_count import By, HostCounts
+from roost.scheduler.explain.capacity_count import HostCounts
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.plans.board import Fork
 from roost.scheduler.select import Scheduler

@@ -18,15 +18,12 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
 from roost.model.request import Request
-from roost.model.work.operation import Build, Delete, InstanceMove, UserOperation, may_begin
+from roost.model.work.operation import INSTANCES_MAX, NAME_MAX, Build, Delete, InstanceMove, UserOperation, may_begin
 from roost.model.work.work_rows import MigrationRow, OperationRow, Put, StatusRow
 from roost.model.writes import PutDocument
 from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
-INSTANCES_MAX = 1000
-# Of several instances, the second and further ones have a number at the end of their name, within 255 characters.
-NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
 MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[str, str] = {
     "resize": "resize",

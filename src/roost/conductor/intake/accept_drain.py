@@ -23,7 +23,6 @@ from roost.model.writes import Write
 from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
-AT_ONCE_MAX = 100
 # Rows per query.
 _PAGE = 500
 _REASON = "it is drained"

@@ -1,6 +1,6 @@
 """Capacity for more instances of a request: fleet, zones, aggregates and hosts, with the first shortages."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -9,6 +9,9 @@ LIMIT = 10_000_000  # instances; upper bound of counting
 PLACED_LIMIT = 10_000  # default bound if instances are placed one by one, a few thousand per second
 ADDED_MAX = 10_000  # hosts to add in one question
 ADDED_PROVIDERS_MAX = 100_000  # their providers
+
+By = Literal["zone", "aggregate", "host"]
+BY: tuple[By, ...] = ("zone", "aggregate", "host")
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,12 @@ UserOperation = Literal[
 # returning host; sync: an instance whose status differs from the report of its host.
 Kind = Literal[UserOperation, "build", "spawn", "drain", "apply", "clean", "sync"]
 
+# Maximum number of instances of a build.
+INSTANCES_MAX = 1000
+# Of several instances, the second and further ones have a number at the end of their name, within 255 characters.
+NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
+# Maximum number of instances of a drain or a plan that move at the same time.
+AT_ONCE_MAX = 100
 STATUSES: tuple[Status, ...] = get_args(Status)
 USER_OPERATIONS: tuple[UserOperation, ...] = get_args(UserOperation)
 _ALL_BUT_DELETED = frozenset(STATUSES) - {"DELETED"}

@@ -11,7 +11,7 @@ Placed instances are withdrawn, so the columns are unchanged at the end.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from roost.errors import BadRequest, OverBudget
 from roost.model.evidence.capacity import (
     LIMIT,
     PLACED_LIMIT,
+    By,
     Capacity,
     FleetChange,
     HostCapacity,
@@ -42,8 +43,6 @@ from roost.scheduler.rule_support import scopes
 from roost.scheduler.select import Scheduler
 from roost.scheduler.shape.shape import Shape
 
-By = Literal["zone", "aggregate", "host"]
-BY: tuple[By, ...] = ("zone", "aggregate", "host")
 Progress = Callable[[int, int], None]  # steps done, upper bound on all steps
 
 _STEPS_PER_REPORT = 64

@@ -7,8 +7,7 @@ from msgspec import Meta
 
 from roost.api.v1.schemas.decisions import FleetChangeBody
 from roost.model.documents.request_document import RequestDocument
-from roost.model.evidence.capacity import LIMIT
-from roost.scheduler.explain.capacity_count import By
+from roost.model.evidence.capacity import LIMIT, By
 
 _Limit = Annotated[
     Annotated[int, Meta(ge=1, le=LIMIT)] | None,

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.api.v1.wire.list_fields import FIELDS_TEXT
-from roost.api.v1.wire.pages import PageQuery
+from roost.api.v1.wire.pages import FIELDS_TEXT, PageQuery
 from roost.model.host import HostFacts
 
 _STATE_REASON = "Reason for disabling it; empty: none."

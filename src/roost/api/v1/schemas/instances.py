@@ -8,11 +8,10 @@ from msgspec import Meta
 from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.api.v1.schemas.migrations import InstanceMigration
 from roost.api.v1.schemas.operations import ShownEvent
-from roost.api.v1.wire.list_fields import FIELDS_TEXT
-from roost.conductor.intake.accept import INSTANCES_MAX, NAME_MAX
+from roost.api.v1.wire.pages import FIELDS_TEXT
 from roost.model.documents.request_document import FlavorEntry
 from roost.model.work.builds import Attempt
-from roost.model.work.operation import Status
+from roost.model.work.operation import INSTANCES_MAX, NAME_MAX, Status
 
 
 class InstancesBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):

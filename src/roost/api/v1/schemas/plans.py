@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.schemas.decisions import InstanceRequestBody
-from roost.conductor.intake.accept_drain import AT_ONCE_MAX
 from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
 from roost.model.work.change_memory import MoveState
 from roost.model.work.move_windows import WINDOWS_MAX
+from roost.model.work.operation import AT_ONCE_MAX
 
 # Maximum number of further hosts in a plan.
 WITH_HOSTS_MAX = 1_000

@@ -8,10 +8,6 @@ from roost.api.http import Response
 from roost.api.v1.call import JSON
 from roost.api.v1.wire.decode_body import field_problem
 
-FIELDS_TEXT = (
-    "Only these fields of each entry, separated by commas; without it, all fields. Entries then lack fields that the "
-    "schema requires."
-)
 _ANY = "*"
 _encoder = msgspec.json.Encoder()
 

@@ -6,6 +6,11 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+FIELDS_TEXT = (
+    "Only these fields of each entry, separated by commas; without it, all fields. Entries then lack fields that the "
+    "schema requires."
+)
+
 Item = TypeVar("Item")
 
 
