@@ -4,10 +4,8 @@ import http.client
 import re
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
 
-import msgspec
-
+from roost.client.library.event_lines import Event, EventLines
 from roost.client.outage_text import outage_sentence
 from roost.client.wire import check_header_text, check_prefix, parse_url_option, problem_of
 from roost.errors import BadRequest, RoostError, Unavailable
@@ -17,15 +15,7 @@ _PATH = "/v1/events"
 _SILENCE_S = 120.0
 _STREAM = "text/event-stream"
 _ID = re.compile(r"\S+-\d+")
-_LINE_MAX = 64 * 2**20  # bytes; a longer line is malformed
-
-
-class Event(NamedTuple):
-    """One event, or the notice of lost events."""
-
-    id: str
-    event_type: str
-    body: dict[str, Any]
+_PART_BYTES = 2**18  # maximum size of one read
 
 
 class EventFollower:
@@ -91,14 +81,9 @@ class EventFollower:
                 raise _refusal(answer.status, text)
             if answer.headers.get_content_type() != _STREAM:
                 raise RoostError(f"{self._url} is not a Roost server: it has no events")
-            fields: dict[str, str] = {}
-            while line := answer.readline(_LINE_MAX):
-                name, _, value = line.decode(errors="replace").rstrip("\n").partition(": ")
-                if name:
-                    fields[name] = value
-                else:
-                    yield _decode_event(fields)
-                    fields = {}
+            lines = EventLines()
+            while part := answer.read1(_PART_BYTES):
+                yield from lines.feed(part)
         finally:
             connection.close()
 
@@ -106,16 +91,6 @@ class EventFollower:
         if self._tls is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=_SILENCE_S)
         return http.client.HTTPSConnection(self._host, self._port, timeout=_SILENCE_S, context=self._tls)
-
-
-def _decode_event(fields: dict[str, str]) -> Event | None:
-    if "event" not in fields:
-        return None
-    try:
-        body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise Unavailable(f"an event is malformed: {error}") from None
-    return Event(fields.get("id", ""), fields["event"], body)
 
 
 def _refusal(status: int, text: bytes) -> RoostError:

@@ -12,7 +12,8 @@ from roost.cli.connection.find_connection import DEFAULT_URL, Connection, connec
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance
 from roost.cli.text.plain_text import escape_text, format_time
-from roost.client.event_stream import Event, EventFollower
+from roost.client.event_stream import EventFollower
+from roost.client.library.event_lines import Event
 
 _PAUSE_S = 1.0
 _LOST = "events_lost"
