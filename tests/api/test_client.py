@@ -304,3 +304,21 @@ def test_events_follow_decisions(client, server):
             time.sleep(0.05)
     thread.join()
     assert "scheduler.select_destinations.end" in [event.event_type for event in seen]
+
+
+def test_batch_has_an_answer_for_each_request(client):
+    answers = client.decide_batch([SMALL, DecisionBody(flavor="missing"), SMALL])
+    assert [answer.status for answer in answers] == [201, 400, 201]
+    assert answers[1].problem.field == "$.flavor"
+    assert client.decision(answers[2].decision.uuid) == answers[2].decision
+
+
+def test_lost_batch_is_repeated_without_a_second_effect(kind, server):
+    with (
+        cutting_proxy(server.port, [None, "answer"]) as proxy,
+        library_client(kind, proxy.address, token="admin", retry=FAST) as own,
+    ):
+        count = count_claims(own)
+        answers = own.decide_batch([SMALL] * 10)
+        assert [answer.replayed for answer in answers] == [True] * 10
+        assert count_claims(own) == count + 10

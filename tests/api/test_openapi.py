@@ -202,6 +202,7 @@ REQUESTS = {
     ("/session", "POST"): ("/session", None),
     ("/session", "GET"): ("/session", None),
     ("/session", "DELETE"): ("/session", None),
+    ("/decisions/batch", "POST"): ("/decisions/batch", {"requests": [{"request": SMALL}]}),
 }
 
 

@@ -28,7 +28,8 @@ from roost.errors import OverBudget, RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.placement.write_plan import Act
 from roost.store.memory_store import MemoryStore
 from tests.attack.fleets import TRAITS, cell_fleet, deep_query, forest, shared_disk

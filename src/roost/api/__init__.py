@@ -2,6 +2,7 @@
 
 ``asgi``: an API as an ASGI application; limits, threads, metrics.
 ``http``: requests and responses, independent of their transport.
+``loop_outcome``: results of the serving thread on the event loop.
 ``path_tree``: lookup of routes by path.
 ``json_schema``: validation of bodies and queries.
 ``problems``: the status code and the formats of errors.

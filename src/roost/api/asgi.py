@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,8 +14,9 @@ from roost.api.access.cors import Cors
 from roost.api.access.session_cookie import open_session
 from roost.api.body_limits import BodyReader
 from roost.api.fast_reads import FastReads
-from roost.api.http import Admission, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
+from roost.api.http import Admission, Batch, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
 from roost.api.log_outcome import log_outcome
+from roost.api.loop_outcome import AsgiOutcome, Mailbox
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
 from roost.api.request_trace import TaskTimer, time_reader, trace_request
@@ -29,7 +29,8 @@ from roost.model.work.work_rows import ChangeRow
 from roost.observe import log, metrics
 from roost.observe.traces import current_tracer
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task, call_listener
+from roost.placement.deciding_thread import Serving, call_listener
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 Scope = MutableMapping[str, Any]
@@ -55,8 +56,8 @@ class Api(Protocol):
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
 
-    def enter(self, request: Request) -> Response | Task[Response]:
-        """Admit a request with its body, and return its answer or its task."""
+    def enter(self, request: Request) -> Response | Task[Response] | Batch:
+        """Admit a request with its body, and return its answer or its work."""
 
     def refuse(self, request: Request, response: Response) -> Response:
         """Complete the response to an unknown client."""
@@ -90,72 +91,6 @@ class Reader(Protocol):
 
 
 ChangeListener = Callable[[Sequence[ChangeRow]], None]
-
-
-class Mailbox:
-    """Delivers results from the serving thread to a loop, with one wake-up for many."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._is_woken = False
-
-    def post(self, act: Callable[[], None]) -> None:
-        """Run a function on the loop soon; from any thread."""
-        self._waiting.append(act)
-        if not self._is_woken:
-            self._is_woken = True
-            self.loop.call_soon_threadsafe(self._drain)
-
-    def _drain(self) -> None:
-        # Reset first, so that a later post wakes the event loop again.
-        self._is_woken = False
-        while self._waiting:
-            call_listener("mailbox", self._waiting.popleft())
-
-
-class AsgiOutcome:
-    """The outcome of a task, set by the serving thread and awaited on a loop."""
-
-    __slots__ = ("_future", "_mailbox", "error", "result")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, mailbox: Mailbox) -> None:
-        self._mailbox = mailbox
-        self._future: asyncio.Future[None] = loop.create_future()
-        self.result: Response | None = None
-        self.error: BaseException | None = None
-
-    def set_running_or_notify_cancel(self) -> bool:
-        """Return whether the client still waits."""
-        return not self._future.done()
-
-    def set_result(self, result: Response, /) -> None:
-        """Set the response."""
-        self.result = result
-        self._mailbox.post(self._settle)
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        """Set an error."""
-        self.error = exception
-        self._mailbox.post(self._settle)
-
-    def expire(self, problem: Problem) -> None:
-        """Set an error unless there is an outcome already; only on the loop."""
-        if not self._future.done():
-            self.result, self.error = None, problem
-            self._future.set_result(None)
-
-    def _settle(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
-
-    async def wait(self) -> Response:
-        """Return the answer, or raise the error."""
-        await self._future
-        if self.error is not None:
-            raise self.error
-        assert self.result is not None
-        return self.result
 
 
 class AsgiApplication:
@@ -264,9 +199,7 @@ class AsgiApplication:
         tracer = current_tracer()
         if tracer is not None:
             trace_request(tracer, request, response, route=route, elapsed_s=elapsed_s)
-        log_outcome(request, response)
-        if self._on_change is not None and request.trail and response.status < 400:
-            call_listener("on_change", partial(self._on_change, request.trail))
+        self._note_outcome(request, response)
         if self._settings.log_requests:
             identity = request.identity
             log.request(
@@ -280,6 +213,11 @@ class AsgiApplication:
                 version=str(request.version),
                 size=len(response.body),
             )
+
+    def _note_outcome(self, request: Request, response: Response) -> None:
+        log_outcome(request, response)
+        if self._on_change is not None and request.trail and response.status < 400:
+            call_listener("on_change", partial(self._on_change, request.trail))
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if self._in_flight > self._settings.requests_max:
@@ -304,14 +242,16 @@ class AsgiApplication:
         entered = admitted.enter()
         if isinstance(entered, Response):
             return entered
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        if isinstance(entered, Batch):
+            return self._application.finish(request, await self._answer_batch(request, entered, receive))
         if request.method == "GET":
             entered = self._fast_reads.measure(request, entered)
             at_once = self._fast_reads.answer_at_once(request, entered, self._serving)
             if at_once is not None:
                 return self._application.finish(request, at_once)
-        loop = asyncio.get_running_loop()
-        if self._mailbox is None or self._mailbox.loop is not loop:
-            self._mailbox = Mailbox(loop)
         return await self._answer_task(request, entered, receive)
 
     async def _answer_task(self, request: Request, task: Task[Response], receive: Receive) -> Response:
@@ -326,9 +266,7 @@ class AsgiApplication:
                     return await self._answer_in_reader(request, receive)
                 reader.prepare()
         if reader is None or request.work == "point" or (request.work == "list" and not reader.is_ready):
-            budget_s = self._settings.question_budget_s
-            slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
-            bounded = request.with_budget(budget_s, task, too_slow=slow)
+            bounded = self._limit_work(request, task)
             return self._application.finish(request, await self._answer_in_thread(request, bounded, receive))
         if request.work not in {"past", "scan"}:
             try:
@@ -337,6 +275,50 @@ class AsgiApplication:
             except TooSlow:
                 pass
         return await self._answer_in_reader(request, receive)
+
+    def _limit_work(self, request: Request, task: Task[Response]) -> Task[Response]:
+        """Return a task with the budget of requests that only the serving thread can answer."""
+        budget_s = self._settings.question_budget_s
+        slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+        return request.with_budget(budget_s, task, too_slow=slow)
+
+    async def _answer_batch(self, request: Request, batch: Batch, receive: Receive) -> Response:
+        """Answer the requests of a batch in the serving thread, which takes them together."""
+        assert self._mailbox is not None, "the caller makes the mailbox"
+        outcomes = [AsgiOutcome(self._mailbox.loop, self._mailbox) for _ in batch.parts]
+        tasks = [
+            (self._outages.track(part, self._limit_work(part, entered)), outcome)
+            for (part, entered), outcome in zip(batch.parts, outcomes, strict=True)
+            if not isinstance(entered, Response)
+        ]
+        try:
+            self._serving.submit_all(tasks)
+        except Unavailable as error:
+            for _, outcome in tasks:
+                outcome.expire(error)
+
+        def give_up(problem: Problem) -> None:
+            for (part, _), outcome in zip(batch.parts, outcomes, strict=True):
+                part.is_abandoned = True
+                outcome.expire(problem)
+
+        responses = []
+        with self._limit_time(request, receive, give_up):
+            for (part, entered), outcome in zip(batch.parts, outcomes, strict=True):
+                response = entered if isinstance(entered, Response) else await self._answer_part(part, outcome)
+                self._note_outcome(part, response)
+                responses.append(response)
+        return batch.join(responses)
+
+    async def _answer_part(self, part: Request, outcome: AsgiOutcome) -> Response:
+        """Return the response to a request of a batch; its error is a response, too."""
+        try:
+            response = await outcome.wait()
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
+            self._outages.record_failure(part, error)
+            return self._application.fail(part, error)
+        self._outages.record_success(part)
+        return response
 
     async def _answer_in_thread(self, request: Request, task: Task[Response], receive: Receive) -> Response:
         """Answer in the serving thread."""

@@ -8,7 +8,8 @@ from roost.api.http import Request, TooSlow
 from roost.errors import RoostError
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 # The loop answers a read if its last run took at most this number of seconds. All other requests wait meanwhile.

@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Literal, Protocol, TypeVar
@@ -24,7 +24,7 @@ from roost.model.placement.microversions import CACHE_HEADERS, OLDEST, Version
 from roost.model.work.work_rows import ChangeRow
 from roost.observe.traces import Part
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 JSON = "application/json"
@@ -264,10 +264,18 @@ Handler = Callable[[Request, Current], Response | Plan[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Requests that arrived together: each is answered as if alone, and their writes share commits."""
+
+    parts: Sequence[tuple[Request, Response | Task[Response]]]
+    join: Callable[[Sequence[Response]], Response]  # returns the response to all, from those in order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """A request with an accepted head: the limit of its body, and the next step."""
 
-    enter: Callable[[], Response | Task[Response]]  # returns the response, or a task on the columns
+    enter: Callable[[], Response | Task[Response] | Batch]  # returns the response, or the work on the columns
     body_max_bytes: int | None = None  # None: the limit of the settings
 
 

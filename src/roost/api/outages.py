@@ -7,7 +7,7 @@ from roost.api.http import Request, Response
 from roost.api.problems import DATABASE_ERRORS
 from roost.observe import log, metrics
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 _LOG_EVERY_S = 60.0

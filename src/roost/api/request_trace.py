@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from roost.api.http import Request, Response
 from roost.observe.traces import Part, Tracer
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 Answer = TypeVar("Answer")

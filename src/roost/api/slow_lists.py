@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from roost.api.http import Request, TooSlow
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 # A list is slow if it used more processor time than this, in seconds, or exceeded its budget.

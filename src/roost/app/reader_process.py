@@ -28,7 +28,7 @@ import msgspec
 
 from roost.api.answer_options import options_of
 from roost.api.asgi import Api
-from roost.api.http import Identity, Request, Response
+from roost.api.http import Batch, Identity, Request, Response
 from roost.api.placement.application import Application as PlacementApplication
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
@@ -337,6 +337,7 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
     work = api.enter(request)
     if isinstance(work, Response):
         return work
+    assert not isinstance(work, Batch), "batches write, and are not forwarded"
     over_budget = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
         result = request.with_budget(_WORK_PART * budget_s, work, too_slow=over_budget)(columns.current)

@@ -2,6 +2,7 @@
 
 from roost.api.v1.schemas.capacity import CapacityBody
 from roost.api.v1.schemas.decisions import (
+    BatchedAnswer,
     DecisionBody,
     DecisionsQuery,
     ExplanationBody,
@@ -60,6 +61,7 @@ __all__ = [
     "ApplyBody",
     "BalanceBody",
     "BalancePlan",
+    "BatchedAnswer",
     "Capacity",
     "CapacityBody",
     "ConsolidationBody",

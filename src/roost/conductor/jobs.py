@@ -14,7 +14,8 @@ from roost.model.work.orders import Action
 from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow, Put, StatusRow
 from roost.observe import log, work_metrics
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 

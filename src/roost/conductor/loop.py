@@ -29,7 +29,8 @@ from roost.model.request import Request
 from roost.model.work.work_rows import ChangeRow, OperationRow
 from roost.observe import log, work_metrics
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Plan, Result
 from roost.ports import WorkReader
 

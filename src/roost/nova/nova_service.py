@@ -39,7 +39,8 @@ from roost.nova.scheduler_service import SchedulerService
 from roost.nova.shadow import Shadow
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.placement.write_plan import Plan
 from roost.ports import Clock
 from roost.product import Roost

@@ -3,6 +3,7 @@
 ``current``: the columns in memory, and the store behind them.
 ``placement_service``: creates providers, and stages claims and releases.
 ``deciding_thread``: runs tasks on the columns, and commits in groups.
+``job``: a task in progress.
 ``write_plan``: plans and acts that tasks return.
 ``group_commit``: which waiting tasks form a group.
 ``task_queue``: the queue of the deciding thread.

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import Empty
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from roost.engine.columns.state import State
 from roost.errors import OverBudget, RoostError, StoreReplaced, Unavailable, race_conflict
@@ -19,6 +19,7 @@ from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.database_silence import Silence
 from roost.placement.group_commit import Gathering, split_phases
+from roost.placement.job import Answer, Job, Outcome, Task
 from roost.placement.last_success import LastSuccess
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
@@ -27,41 +28,9 @@ from roost.ports import Store
 # After this number of lost races, a plan is committed in a group of its own.
 _SHARED_ATTEMPTS_MAX = 3
 
-Answer = TypeVar("Answer")
-Taken_contra = TypeVar("Taken_contra", contravariant=True)
-Task = Callable[[Current], Answer | Plan[Answer] | Act[Answer] | Again]
 Decide = Callable[[Sequence[Deed]], Sequence[Result]]
 WorkListener = Callable[[Sequence[Put]], None]
 ResultListener = Callable[[Deed, Result, float], None]
-
-
-class Outcome(Protocol[Taken_contra]):
-    """The destination of an answer: a ``concurrent.futures.Future`` or an object like it."""
-
-    def set_running_or_notify_cancel(self) -> bool:
-        """Return whether the client still waits for the answer."""
-
-    def set_result(self, result: Taken_contra, /) -> None:
-        """Accept the answer."""
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        """Accept an error instead."""
-
-
-class _Job(Generic[Answer]):
-    """A task in progress."""
-
-    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "since_s", "slices", "task")
-
-    def __init__(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
-        self.task = task
-        self.outcome = outcome
-        self.plan: Plan[Answer] | None = None
-        self.act: Act[Answer] | None = None
-        self.attempts = 0
-        self.slices = 0  # interruptions of its act, so that other tasks run
-        self.is_answered = False
-        self.since_s = time.monotonic()
 
 
 class Serving:
@@ -115,7 +84,7 @@ class Serving:
         self._is_stopped = False
         self._entry = threading.Lock()  # Held to add a task and to close the queue: a closed queue gets no more tasks.
         self._turn = threading.Lock()  # Only its holder may use the columns.
-        self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
+        self._waiting: Arrivals[Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
         if self._thread is not None:
@@ -167,17 +136,25 @@ class Serving:
         Raises:
             Unavailable: the queue is full, or the thread is ending or has ended.
         """
-        job = _Job(task, outcome)
+        self.submit_all([(task, outcome)])
+
+    def submit_all(self, tasks: Sequence[tuple[Task[Answer], Outcome[Answer]]]) -> None:
+        """Queue tasks next to each other, so that they can share a group; see ``submit``.
+
+        Raises:
+            Unavailable: the queue has no room for all of them, or the thread is ending or has ended.
+        """
+        jobs = [Job(task, outcome) for task, outcome in tasks]
         with self._entry:
             if self._is_stopped:
                 raise Unavailable(self.problem or "the server is stopping; try again")
-            if len(self._waiting) >= self.queue_max:
+            if len(self._waiting) + len(jobs) - 1 >= self.queue_max:
                 text = f"{self.queue_max:,} requests wait already (limit placement.queue_max); try again"
                 raise Unavailable(text)
             if self._thread is not None:
-                self._waiting.put(job)
+                self._waiting.put_all(jobs)
         if self._thread is None:
-            self._work_on([job])
+            self._work_on(jobs)
 
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
         """Run a read in the caller's thread, if no other thread uses the columns and they are current.
@@ -222,7 +199,7 @@ class Serving:
             self._current.store.close()
 
     def _work(self) -> None:
-        group: Sequence[_Job[Any] | None] = []
+        group: Sequence[Job[Any] | None] = []
         try:
             while None not in group:
                 group = self._gathering.next(has_written=self._has_written)
@@ -230,7 +207,7 @@ class Serving:
         except BaseException as error:  # noqa: BLE001  # ``problem`` has the error, and the process ends
             self._give_up(group, error)
 
-    def _give_up(self, group: Sequence[_Job[Any] | None], error: BaseException) -> None:
+    def _give_up(self, group: Sequence[Job[Any] | None], error: BaseException) -> None:
         """Fail all waiting tasks before the thread ends."""
         log.fault("serving", error)
         with self._entry:
@@ -242,7 +219,7 @@ class Serving:
                 left.append(self._waiting.get(0.0))
         _fail([job for job in left if job is not None], Unavailable(self.problem))
 
-    def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
+    def _work_on(self, group: Sequence[Job[Any] | None]) -> None:
         with self._turn:
             self._begun_s = time.monotonic()
             jobs = [job for job in group if job is not None]
@@ -262,7 +239,7 @@ class Serving:
         except Exception as error:  # noqa: BLE001  # no task waits for this, and no answer depends on it
             log.fault("tidy", error)
 
-    def _serve(self, jobs: list[_Job[Any]]) -> None:
+    def _serve(self, jobs: list[Job[Any]]) -> None:
         """Run a group; repeat the tasks that lose a race."""
         metrics.GROUP_SIZE.observe(len(jobs))
         rounds = deque([jobs] if jobs else [])
@@ -274,7 +251,7 @@ class Serving:
             rounds.extend([together] if together else [])
             rounds.extend([job] for job in alone)
 
-    def _drop_stale_jobs(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
+    def _drop_stale_jobs(self, jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
         """Fail the jobs that waited through a silence of the database; return the others."""
         errors = [self._silence.error_for(job.since_s) for job in jobs]
         for job, error in zip(jobs, errors, strict=True):
@@ -282,7 +259,7 @@ class Serving:
                 _fail([job], error)
         return [job for job, error in zip(jobs, errors, strict=True) if error is None]
 
-    def _serve_round(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
+    def _serve_round(self, jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
         """Answer the jobs that can be answered; return those that lost a race and may try again."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
@@ -310,7 +287,7 @@ class Serving:
             _fail(dependent, Unavailable("the request that this one waits for did not run; try again"))
         return conflicted
 
-    def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
+    def _plan(self, job: Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return its plan or act, if it has no answer yet."""
         if not self._drop_stale_jobs([job]):  # An earlier job of the group may have just waited through a silence.
             return None
@@ -329,7 +306,7 @@ class Serving:
             return None
         return result
 
-    def _do(self, jobs: list[_Job[Any]]) -> None:
+    def _do(self, jobs: list[Job[Any]]) -> None:
         """Run acts together, and answer them."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
@@ -353,7 +330,7 @@ class Serving:
         for reply in [self._prepare_reply(job, result) for job, result in done]:
             reply()
 
-    def _requeue(self, job: _Job[Any], result: Result) -> bool:
+    def _requeue(self, job: Job[Any], result: Result) -> bool:
         """Queue an act behind the waiting jobs if it exceeded its budget; return whether it was queued."""
         if not isinstance(result, OverBudget) or self._thread is None:
             return False
@@ -364,7 +341,7 @@ class Serving:
             self._waiting.put(job)
         return True
 
-    def _prepare_reply(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
+    def _prepare_reply(self, job: Job[Answer], result: Result) -> Callable[[], None]:
         """Return the function that answers an act that succeeded or failed."""
         assert job.act is not None
         self._accepted += not isinstance(result, Exception)
@@ -374,7 +351,7 @@ class Serving:
             return partial(_fail, [job], error)
         return partial(_answer, job, answer)
 
-    def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
+    def _commit(self, jobs: list[Job[Any]]) -> list[Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
@@ -412,7 +389,7 @@ class Serving:
                 _fail([job], race_conflict(text, code=GENERATION_CODE))
         return conflicted
 
-    def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
+    def _select_retries(self, jobs: list[Job[Any]], error: StoreReplaced) -> list[Job[Any]]:
         """Return the jobs to plan again after a replacement of the database; fail those without attempts left.
 
         The new database has none of their writes.
@@ -451,7 +428,7 @@ class Serving:
             else:
                 log.event("database_fails", problem=str(error))
 
-    def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
+    def _write(self, jobs: list[Job[Any]]) -> list[Refusal | None]:
         plans = [job.plan for job in jobs if job.plan is not None]
         creating = [(plan.create, plan.trail) for plan in plans if plan.create is not None]
         if not creating:
@@ -472,7 +449,7 @@ def call_listener(name: str, listen: Callable[[], None]) -> None:
         log.fault(name, error)
 
 
-def _answer(job: _Job[Answer], result: Answer) -> None:
+def _answer(job: Job[Answer], result: Answer) -> None:
     job.is_answered = True
     try:
         job.outcome.set_result(result)
@@ -480,7 +457,7 @@ def _answer(job: _Job[Answer], result: Answer) -> None:
         log.fault("answer", error)
 
 
-def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
+def _fail(jobs: Sequence[Job[Any]], error: Exception) -> None:
     """Send an error to each job that has no answer yet."""
     if not isinstance(error, RoostError) or isinstance(error, Unavailable):
         metrics.FAULTS.inc()
@@ -494,6 +471,6 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
             log.fault("answer", other)
 
 
-def _plan_of(job: _Job[Any]) -> Plan[Any]:
+def _plan_of(job: Job[Any]) -> Plan[Any]:
     assert job.plan is not None
     return job.plan

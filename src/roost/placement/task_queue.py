@@ -1,6 +1,7 @@
 """The tasks of one thread, in order of arrival."""
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty
 from threading import Lock
@@ -30,6 +31,13 @@ class Arrivals(Generic[Task]):
         self._tasks.append(task)
         if self._is_idle.locked():
             with suppress(RuntimeError):  # Another thread has already released it.
+                self._is_idle.release()
+
+    def put_all(self, tasks: Sequence[Task]) -> None:
+        """Add tasks at once, so that the consumer finds all of them together; callable from any thread."""
+        self._tasks.extend(tasks)
+        if self._is_idle.locked():
+            with suppress(RuntimeError):  # As above.
                 self._is_idle.release()
 
     def get(self, timeout_s: float | None = None) -> Task:

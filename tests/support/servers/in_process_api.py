@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.asgi import Api
-from roost.api.http import Request, Response, new_request_id
+from roost.api.http import Batch, Request, Response, new_request_id
 from roost.api.placement.application import Application
 from roost.api.v1 import application as v1
 from roost.api.v1.agents.agent_registry import AgentRegistry
@@ -71,10 +71,18 @@ class ApiClient:
         task = self.application.enter(request)
         if isinstance(task, Response):
             return DecodedResponse(task)
+        if isinstance(task, Batch):
+            responses = [self._answer(part, each) for part, each in task.parts]
+            return DecodedResponse(self.application.finish(request, task.join(responses)))
+        return DecodedResponse(self._answer(request, task))
+
+    def _answer(self, request, task):
+        if isinstance(task, Response):
+            return task
         try:
-            return DecodedResponse(self.application.finish(request, self.serving.run(task)))
+            return self.application.finish(request, self.serving.run(task))
         except RoostError as error:
-            return DecodedResponse(self.application.fail(request, error))
+            return self.application.fail(request, error)
 
     def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
         """Return a request as the network delivers it."""

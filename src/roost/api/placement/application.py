@@ -11,6 +11,7 @@ from roost.api.changes.change_note import note_of
 from roost.api.http import (
     JSON,
     Admission,
+    Batch,
     Identify,
     Identity,
     Request,
@@ -28,7 +29,7 @@ from roost.model.placement import microversions
 from roost.model.placement.microversions import Version
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
@@ -59,7 +60,9 @@ class Application:
     def enter(self, request: Request) -> Response | Task[Response]:
         """Admit a request with its body, and return its answer or its task."""
         admitted = self.admit(request)
-        return admitted if isinstance(admitted, Response) else admitted.enter()
+        entered = admitted if isinstance(admitted, Response) else admitted.enter()
+        assert not isinstance(entered, Batch), "the Placement API has no batches"
+        return entered
 
     def is_open(self, request: Request) -> bool:
         """Return whether a request needs no authentication."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from roost.api.asgi import Api
-from roost.api.http import Request, Response, new_request_id
+from roost.api.http import Batch, Request, Response, new_request_id
 from roost.api.outages import Outages
 from roost.errors import BadSettings, RoostError, Unavailable
 from roost.placement.deciding_thread import Serving
@@ -59,6 +59,7 @@ class InProcess:
             entered = self._application.enter(incoming)
             if isinstance(entered, Response):
                 return entered
+            assert not isinstance(entered, Batch), "the Placement API has no batches"
             response = serving.run(self._outages.track(incoming, entered))
             self._outages.record_success(incoming)
             return self._application.finish(incoming, response)

@@ -12,6 +12,7 @@
 ``agents``: polling agents and their wake-ups.
 ``policies``: one policy per operation.
 ``permission``: authorization by policy.
+``batch_parts``: several requests in one.
 ``idempotency``: replays of requests with one key.
 ``accepted_response``: the 202 response for an operation.
 ``long_poll``: responses that wait for an event.

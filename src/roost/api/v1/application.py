@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 from roost.api import problems
 from roost.api.access.policy import Policy
 from roost.api.changes.change_note import note_of
-from roost.api.http import Admission, Identify, Request, Response, Work
+from roost.api.http import Admission, Batch, Identify, Request, Response, Work
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, permission, policies
 from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.batch_parts import join_batch, split_batch
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.documents import open_documents
 from roost.api.v1.fleet.fleet_port import FleetPort
@@ -18,14 +19,14 @@ from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product, ReportSettings
 from roost.api.v1.route import Route
 from roost.api.v1.routes import OPEN_OPERATIONS, PATHS
-from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
+from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query, field_problem
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import RoostError
 from roost.model.settings.notification_settings import Notifications
 from roost.observe import log
 from roost.observe.event_buffer import Events
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Task
+from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 PREFIX = "/v1"
@@ -70,8 +71,8 @@ class Application:
         self._fleet = fleet
         self._events = events or Events(Notifications(), run="none")
 
-    def enter(self, request: Request) -> Response | Task[Response]:
-        """Admit a request with its body, and return its answer or its task."""
+    def enter(self, request: Request) -> Response | Task[Response] | Batch:
+        """Admit a request with its body, and return its answer or its work."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
@@ -88,7 +89,30 @@ class Application:
             route = self._admit(request)
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
+        if route.is_batch:
+            return Admission(enter=lambda: self._enter_batch(request), body_max_bytes=route.body_max_bytes)
         return Admission(enter=lambda: self._enter(request, route), body_max_bytes=route.body_max_bytes)
+
+    def _enter_batch(self, request: Request) -> Response | Batch:
+        """Admit each request of a batch."""
+        request.change = None  # Each of its requests has a change of its own.
+        try:
+            _check_media_type(request)
+            check_unused(request, has_body=True, has_query=False)
+            parts = split_batch(request)
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
+            return self.fail(request, error)
+        return Batch(parts=[(part, self._enter_part(part)) for part in parts], join=join_batch)
+
+    def _enter_part(self, part: Request) -> Response | Task[Response]:
+        try:
+            route = self._admit(part)
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
+            return self.fail(part, error)
+        entered = self._enter(part, route)
+        if part.work != "point":
+            return self.fail(part, field_problem("$.dry_run", "must be false in a batch"))
+        return entered
 
     def _enter(self, request: Request, route: Route) -> Response | Task[Response]:
         try:
@@ -207,12 +231,13 @@ def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
     Raises:
         Problem: 415, the body is not declared as JSON; 400, body or query is invalid, or the route does not read it.
     """
-    if route.body is not None and request.body and _media_type(request) != JSON:
-        raise Problem(415, f"the body and its content-type must be {JSON}")
+    if route.body is not None and request.body:
+        _check_media_type(request)
     check_unused(request, has_body=route.body is not None, has_query=route.query is not None)
     body = None if route.body is None else decode_body(request.body, route.body)
     return body, None if route.query is None else decode_query(request.pairs(), route.query)
 
 
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _check_media_type(request: Request) -> None:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise Problem(415, f"the body and its content-type must be {JSON}")

@@ -57,9 +57,10 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# All requests for capacity have one policy: they are the same question, with answers of other forms. The results of
-# fleet, audit, status, history, session and settings are not lists.
+# A batch has the policy of its requests. All requests for capacity have one policy: they are the same question, with
+# answers of other forms. The results of fleet, audit, status, history, session and settings are not lists.
 _SPECIAL = {
+    ("POST", "/decisions/batch"): "roost:decisions:create",
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
     ("GET", "/capacity/columns"): "roost:capacity:show",

@@ -32,4 +32,5 @@ class Route:
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
     is_long: Callable[[Any], bool] | None = None  # whether a query makes the work "past"; None: never
     needs_columns: bool = True  # False: the handler runs on the event loop, and returns a response at once
+    is_batch: bool = False  # whether its body has several requests, which have the route of one in ``decisions``
     work: Work = "point"  # the work for an answer; with ``dry_run`` false in the body: always "point"

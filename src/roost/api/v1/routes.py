@@ -28,6 +28,8 @@ from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, Rep
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
 from roost.api.v1.schemas.decisions import (
     ComparisonBody,
+    DecisionBatch,
+    DecisionBatchBody,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
@@ -142,6 +144,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             status=201,
             is_keyed=True,
             work="copy",
+        ),
+    },
+    "/decisions/batch": {
+        "POST": Route(
+            handler=decisions.create_batch,
+            about="Make several independent decisions in one request.",
+            body=DecisionBatchBody,
+            answer=DecisionBatch,
+            is_batch=True,
         ),
     },
     "/decisions/{id}": {

@@ -1,7 +1,7 @@
 """The asynchronous client."""
 
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -9,9 +9,11 @@ import msgspec
 
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
 from roost.api.v1.schemas.decisions import (
+    BatchedAnswer,
     DecisionBody,
     DecisionsQuery,
     ExplanationBody,
+    InstanceRequestBody,
     NextBody,
     NextStep,
     RefusalsQuery,
@@ -117,6 +119,19 @@ class AsyncClient:
         A refusal is a decision, too: its ``outcome`` is "refused", and ``reason`` states what the hosts lack.
         """
         return await self._ask(decision_calls.decide(body, key=idempotency_key or new_key()), timeout_s=timeout_s)
+
+    async def decide_batch(
+        self, bodies: Sequence[InstanceRequestBody], *, idempotency_keys: Sequence[str] = ()
+    ) -> list[BatchedAnswer]:
+        """Decide up to 256 independent requests in one call; return an answer for each, a decision or a problem.
+
+        An answer with the status 503 is safe to repeat with its key.
+
+        Args:
+            idempotency_keys: one for each request; empty: new ones.
+        """
+        keys = idempotency_keys or [new_key() for _ in bodies]
+        return (await self._ask(decision_calls.decide_batch(bodies, keys=keys))).answers
 
     async def decision(self, uuid: str) -> ShownDecision:
         """Return a stored decision."""

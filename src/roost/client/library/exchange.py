@@ -73,13 +73,13 @@ def path_of(*segments: str, query: msgspec.Struct | None = None) -> str:
     '/v1/hosts/rack%201%2Fa'
     """
     path = PREFIX + "".join(f"/{quote(segment, safe='')}" for segment in segments)
-    pairs = {} if query is None else {name: _query_text(value) for name, value in _fields_to_send(query).items()}
+    pairs = {} if query is None else {name: _query_text(value) for name, value in fields_to_send(query).items()}
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def encode_body(body: msgspec.Struct) -> bytes:
     """Encode a body without the fields that have their defaults: an older server may not know them."""
-    return msgspec.json.encode(_fields_to_send(body))
+    return msgspec.json.encode(fields_to_send(body))
 
 
 def answer_reader(kind: type[Kind]) -> Callable[[Answer], Kind]:
@@ -97,7 +97,7 @@ def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
     return msgspec.json.Decoder(kind)
 
 
-def _fields_to_send(value: msgspec.Struct) -> dict[str, Any]:
+def fields_to_send(value: msgspec.Struct) -> dict[str, Any]:
     """Return the fields that differ from their defaults, by their names in JSON; those of nested structs likewise."""
     found = {}
     for field in msgspec.structs.fields(value):
@@ -112,7 +112,7 @@ def _fields_to_send(value: msgspec.Struct) -> dict[str, Any]:
 
 def _plain(value: object) -> object:
     if isinstance(value, msgspec.Struct):
-        return _fields_to_send(value)
+        return fields_to_send(value)
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value

@@ -15,7 +15,8 @@ from roost.errors import Unavailable
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import OperationRow, Put
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task
+from roost.placement.deciding_thread import Serving
+from roost.placement.job import Task
 from roost.product import Roost
 from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules

@@ -8,7 +8,7 @@ from roost.client.library import async_client, sync_client
 
 # Words of the asynchronous client, and those of the synchronous one in their place.
 WORDS = {
-    "AsyncIterator, Callable": "Callable, Iterator",
+    "AsyncIterator, Callable, Sequence": "Callable, Iterator, Sequence",
     "AsyncIterator": "Iterator",
     "AsyncClient": "Client",
     "An asynchronous": "A synchronous",

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.api.v1.wire.problem_details import ProblemDetails
 from roost.model.documents.request_body import request_body
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.evidence.capacity import AddedHosts, FleetChange
@@ -15,6 +16,7 @@ from roost.model.request import Request
 
 _SETS_MAX = 4
 _NEWEST_MAX = 1_000
+_BATCH_MAX = 256
 _Image = Annotated[
     ImageEntry | str | None, Meta(description="The image of the instances, or the name of a stored image.")
 ]
@@ -111,6 +113,52 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(description="Seed of the random choice among the best hosts, if the settings enable one.")
     ]
     position: Annotated[int, Meta(description="Feed position of the newest change that the decision includes.")]
+
+
+class BatchedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request of a batch."""
+
+    request: Annotated[InstanceRequestBody, Meta(description="The request, as for a single decision.")]
+    idempotency_key: Annotated[
+        str | None,
+        Meta(description="Key of the request, as in the header Idempotency-Key of a single decision; null: none."),
+    ] = None
+
+
+class DecisionBatchBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Independent requests, to be decided in their order."""
+
+    requests: Annotated[
+        Annotated[list[BatchedRequest], Meta(min_length=1, max_length=_BATCH_MAX)], Meta(description="The requests.")
+    ]
+
+
+class EncodedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request of a batch, before its fields are checked."""
+
+    request: msgspec.Raw
+    idempotency_key: str | None = None
+
+
+class EncodedBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch before the fields of its requests are checked: an invalid request does not affect the others."""
+
+    requests: Annotated[list[EncodedRequest], Meta(min_length=1, max_length=_BATCH_MAX)]
+
+
+class BatchedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one request of a batch."""
+
+    status: Annotated[int, Meta(description="Status of a single decision: 201, or that of its error.")]
+    replayed: Annotated[bool, Meta(description="Whether an earlier request with the key was answered so.")]
+    decision: Annotated[ShownDecision | None, Meta(description="The decision, granted or refused; null: an error.")]
+    problem: Annotated[ProblemDetails | None, Meta(description="The error; null: a decision.")]
+
+
+class DecisionBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers to the requests of a batch."""
+
+    answers: Annotated[list[BatchedAnswer], Meta(description="One answer for each request, in their order.")]
 
 
 class ExplanationBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,11 +1,17 @@
 """Calls about decisions, capacity and plans."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
 from roost.api.v1.schemas.decisions import (
+    DecisionBatch,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
     ExplanationBody,
+    InstanceRequestBody,
     NextBody,
     NextStep,
     RefusalsQuery,
@@ -22,7 +28,7 @@ from roost.api.v1.schemas.plans import (
     RehearsedPlan,
     RoomBody,
 )
-from roost.client.library.exchange import Answer, Call, answer_reader, encode_body, path_of
+from roost.client.library.exchange import Answer, Call, answer_reader, encode_body, fields_to_send, path_of
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.move_plans import BalancePlan, ConsolidationPlan, DrainMoves, RoomPlan
 from roost.model.evidence.summary import Summary
@@ -37,6 +43,15 @@ def decide(body: DecisionBody, *, key: str) -> Call[ShownDecision]:
         key="" if body.dry_run else key,
         read=answer_reader(ShownDecision),
     )
+
+
+def decide_batch(bodies: Sequence[InstanceRequestBody], *, keys: Sequence[str]) -> Call[DecisionBatch]:
+    """Decide several independent requests; each has a key of its own."""
+    entries = [
+        {"request": fields_to_send(body), "idempotency_key": key} for body, key in zip(bodies, keys, strict=True)
+    ]
+    body = msgspec.json.encode({"requests": entries})
+    return Call(method="POST", path=path_of("decisions", "batch"), body=body, read=answer_reader(DecisionBatch))
 
 
 def show(uuid: str) -> Call[ShownDecision]:
