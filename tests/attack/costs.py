@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -167,7 +168,7 @@ def answer_question(fleet: RandomFleet, question: Question, costs: Costs) -> Non
     elif request.work == "past" or not _is_answered_in_thread(fleet, question, try_in_thread(request, task), costs):
         costs.passed_on += 1
         start_s = time.thread_time()
-        slow = OverBudget("the question", seconds=BUDGET_S, limit="none")
+        slow = partial(OverBudget, "the question", seconds=BUDGET_S, limit="none")
         try:
             request.with_budget(BUDGET_S, task, too_slow=slow)(fleet.current)
         except OverBudget:

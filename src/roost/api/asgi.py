@@ -36,6 +36,9 @@ from roost.placement.write_plan import Act, Again, Plan
 Scope = MutableMapping[str, Any]
 # Extension of a scope with two functions: "abort" closes the connection at once, and "narrow" shrinks its buffers.
 ABORT = "roost.abort"
+# Extension of a scope: a coroutine function that sends a response, given its status, its headers with the length of the
+# body, and its body.
+RESPOND = "roost.respond"
 
 
 # Seconds that the serving thread, which holds the newest columns, spends on a search before the reader takes over.
@@ -175,8 +178,12 @@ class AsgiApplication:
             finally:
                 response.stream.close()
             return
-        await send(start)
-        await send({"type": "http.response.body", "body": response.body})
+        respond = scope.get("extensions", {}).get(RESPOND)
+        if respond is None:
+            await send(start)
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await respond(status=response.status, headers=headers, body=response.body)
         self._observe(request, response, time.perf_counter() - start_s)
 
     def _preflight(self, request: Request) -> Response | None:
@@ -279,7 +286,7 @@ class AsgiApplication:
     def _limit_work(self, request: Request, task: Task[Response]) -> Task[Response]:
         """Return a task with the budget of requests that only the serving thread can answer."""
         budget_s = self._settings.question_budget_s
-        slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+        slow = partial(OverBudget, "the work on this request", seconds=budget_s, limit="placement.question_budget_s")
         return request.with_budget(budget_s, task, too_slow=slow)
 
     async def _answer_batch(self, request: Request, batch: Batch, receive: Receive) -> Response:
@@ -365,8 +372,10 @@ class AsgiApplication:
             request.is_abandoned = True
             end(problem)
 
-        late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
-        timer = loop.call_later(timeout_s, give_up, late)
+        def end_late() -> None:
+            give_up(busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s"))
+
+        timer = loop.call_later(timeout_s, end_late)
         watcher = None
         if request.method == "GET" or request.work != "point":
             watcher = loop.create_task(

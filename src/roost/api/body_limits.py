@@ -27,11 +27,10 @@ class BodyReader:
         Raises:
             Problem: 413 or 503, a limit is reached; 400, the client disconnected.
         """
-        too_large = self._too_large(route_max)
         size_max = self._size_max if route_max is None else min(self._size_max, route_max)
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > size_max:
-            raise too_large
+            raise self._too_large(route_max)
         parts: list[bytes] = []
         while True:
             message = await receive()
@@ -39,7 +38,7 @@ class BodyReader:
                 raise Problem(400, "The client disconnected before the end of its request.")
             part = message.get("body", b"")
             if request.body_bytes + len(part) > size_max:
-                raise too_large
+                raise self._too_large(route_max)
             if self.held_bytes + len(part) > self._sum_max:
                 raise busy(f"bodies of {self.held_bytes:,} bytes are in progress", "bodies_max_bytes")
             request.body_bytes += len(part)

@@ -103,7 +103,7 @@ class Request:
     is_at_once: bool = False  # whether the loop itself answers it
     budget_s: float = math.inf  # seconds of work
     until_s: float = math.inf  # end of its budget, by ``time.perf_counter``
-    too_slow: Exception = field(default_factory=TooSlow)  # raised after that time
+    too_slow: Callable[[], Exception] = TooSlow  # makes the error that is raised after that time
     parts: tuple[Part, ...] = ()  # parts of its time, for its trace
     _decoded: Any = None
 
@@ -158,23 +158,25 @@ class Request:
 
         Raises:
             Problem: 503, the client disconnected.
-            Exception: ``too_slow``.
+            Exception: of ``too_slow``.
         """
         if self.is_abandoned:
             raise Problem(503, "the client disconnected, or has its response already")
         if time.perf_counter() > self.until_s:
-            raise self.too_slow
+            raise self.too_slow()
 
-    def with_budget(self, budget_s: float, task: Task[Answer], *, too_slow: Exception | None = None) -> Task[Answer]:
+    def with_budget(
+        self, budget_s: float, task: Task[Answer], *, too_slow: Callable[[], Exception] = TooSlow
+    ) -> Task[Answer]:
         """Return a task with a time budget.
 
         Args:
             budget_s: seconds from the start of the task.
-            too_slow: error after that time; None: ``TooSlow``.
+            too_slow: makes the error after that time.
         """
 
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
-            self.until_s, self.too_slow = time.perf_counter() + budget_s, too_slow or TooSlow()
+            self.until_s, self.too_slow = time.perf_counter() + budget_s, too_slow
             self.budget_s = budget_s
             state = current.state
             state.check = self.check_active
@@ -188,7 +190,7 @@ class Request:
 
     def budget_use(self) -> float:
         """Return the used share of the time budget; 0 without one, or if another thread or process answers later."""
-        if self.until_s == math.inf or isinstance(self.too_slow, TooSlow):
+        if self.until_s == math.inf or self.too_slow is TooSlow:
             return 0.0
         return 1.0 - (self.until_s - time.perf_counter()) / self.budget_s
 

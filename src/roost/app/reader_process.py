@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -338,7 +339,7 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
     if isinstance(work, Response):
         return work
     assert not isinstance(work, Batch), "batches write, and are not forwarded"
-    over_budget = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+    over_budget = partial(OverBudget, "the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
         result = request.with_budget(_WORK_PART * budget_s, work, too_slow=over_budget)(columns.current)
         if isinstance(result, Plan | Act | Again):

@@ -6,17 +6,18 @@ import re
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE, STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from roost.api import problems
-from roost.api.asgi import ABORT
+from roost.api.asgi import ABORT, RESPOND
 from roost.api.http import new_request_id
 from roost.api.problems import Problem
 from roost.api.server.connection_limit import Connections
@@ -178,8 +179,40 @@ class Connection(HttpToolsProtocol):
         self._start_timer(self.limits.body_timeout_s, self._refuse_late_body)
         super().on_headers_complete()
         self._cycles.append(self.cycle)
+        extensions: dict[str, Any] = self.scope["extensions"]
+        extensions[RESPOND] = partial(self._respond, self.cycle)
         if self._is_last or self.parser.should_upgrade():  # Other protocols are not supported.
             self.cycle.keep_alive = False
+
+    async def _respond(
+        self, cycle: RequestResponseCycle, *, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> None:
+        """Send a whole response in one write; uvicorn sends its head and its body in two.
+
+        Args:
+            cycle: of the request.
+            headers: with the length of the body, unless the status has no body; names in lower case.
+        """
+        assert not any(HEADER_VALUE_RE.search(value) for _, value in headers), "a header has a control character"
+        if self.flow.write_paused and not cycle.disconnected:
+            await self.flow.drain()
+        if cycle.disconnected:
+            return
+        cycle.response_started, cycle.waiting_for_100_continue = True, False
+        if (b"connection", b"close") in headers:
+            cycle.keep_alive = False
+        lines = [STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers))]
+        if not cycle.keep_alive and (b"connection", b"close") not in headers:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+        if cycle.scope["method"] != "HEAD":
+            lines.append(body)
+        self.transport.write(b"".join(lines))
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
 
     def on_message_complete(self) -> None:
         """Stop the timer of the body, which is complete."""

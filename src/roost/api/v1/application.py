@@ -18,7 +18,7 @@ from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product, ReportSettings
 from roost.api.v1.route import Route
-from roost.api.v1.routes import OPEN_OPERATIONS, PATHS
+from roost.api.v1.routes import OPEN_OPERATIONS, PATHS, TABLE
 from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query, field_problem
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import RoostError
@@ -30,6 +30,7 @@ from roost.placement.job import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 PREFIX = "/v1"
+_KEY = "idempotency-key"
 _UNKNOWN = "authentication is required: x-auth-token is missing or unknown"
 
 
@@ -102,11 +103,15 @@ class Application:
             parts = split_batch(request)
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
-        return Batch(parts=[(part, self._enter_part(part)) for part in parts], join=join_batch)
+        single = TABLE["/decisions"]["POST"]
+        return Batch(parts=[(part, self._enter_part(part, single)) for part in parts], join=join_batch)
 
-    def _enter_part(self, part: Request) -> Response | Task[Response]:
+    def _enter_part(self, part: Request, route: Route) -> Response | Task[Response]:
+        """Admit a request of a batch. The client may make it, because the batch has the same policy."""
+        part.route, part.change = PREFIX + part.path, note_of(route.policy, {})
         try:
-            route = self._admit(part)
+            if _KEY in part.headers:
+                idempotency.check(part.headers[_KEY])
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(part, error)
         entered = self._enter(part, route)
@@ -187,8 +192,8 @@ class Application:
         request.change = note_of(route.policy, request.parameters)
         if request.identity is not None and not is_open:
             permission.check(self._allows, route.policy, request.identity)
-        if route.is_keyed and "idempotency-key" in request.headers:
-            idempotency.check(request.headers["idempotency-key"])
+        if route.is_keyed and _KEY in request.headers:
+            idempotency.check(request.headers[_KEY])
         return route
 
     def refuse(self, request: Request, response: Response) -> Response:

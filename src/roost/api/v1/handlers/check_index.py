@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 
 from roost.api.v1.call import Call
 from roost.api.v1.wire.decode_body import field_problem
@@ -61,7 +62,7 @@ def _find_picks(call: Call, request: Request) -> Sequence[Pick]:
         found.extend(call.product.scheduler.trial_picks(request, seed=0))
 
     budget_s = call.product.settings.scheduler.search_budget_s
-    slow = OverBudget("the search for hosts", seconds=budget_s, limit="scheduler.search_budget_s")
+    slow = partial(OverBudget, "the search for hosts", seconds=budget_s, limit="scheduler.search_budget_s")
     call.request.with_budget(budget_s, find, too_slow=slow)(call.current)
     return found
 
