@@ -244,7 +244,7 @@ def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m bench.http_clients", description=__doc__)
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--requests", type=int, default=4_096, help="of each turn, a multiple of 64 × 64")
+    parser.add_argument("--requests", type=int, default=4_096, help="of each turn, a multiple of 64")
     parser.add_argument("--turns", type=int, default=3, help="of each way")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--py-spy", metavar="PROGRAM", help="profile the first way with this program")

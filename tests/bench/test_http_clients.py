@@ -6,7 +6,7 @@ from bench import http_clients
 
 
 def test_each_way_makes_its_decisions(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["bench", "--hosts", "60", "--requests", "512", "--turns", "1"])
+    monkeypatch.setattr(sys, "argv", ["bench", "--hosts", "200", "--requests", "128", "--turns", "1"])
     http_clients.main()
     rows = capsys.readouterr().out.splitlines()[1:]
     assert [row.split()[0] for row in rows] == list(http_clients.WAYS)
