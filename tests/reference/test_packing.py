@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
 from roost.engine.packing.device_value import DeviceClaim, DeviceHosts, device_costs, loss_by_claim, loss_of
+from roost.engine.packing.free_devices import FreeAmounts, free_devices
 from roost.engine.packing.single_hosts import SingleHosts
+from roost.model.fleet import Departure
 from roost.scheduler.query.device_demand import find_demand
 from roost.scheduler.rule_support.demand_counts import DemandCounts, DeviceRequest, count_requests, demand_table
 from roost.scheduler.weighers.gpu_value import GpuValue
@@ -81,7 +83,9 @@ def test_loss_of_each_host_equals_its_twin(counted, hosts, data):
     before = loss_of(present, table, scarce=scarce)
     rises = loss_by_claim(present, claim, table, scarce=scarce)
     single = SingleHosts(table)
-    assert single.losses(present, claim, scarce=scarce).tolist() == rises.tolist()
+    free = [FreeAmounts(float(own_cpus), float(own_memory), tuple(own)) for own, own_cpus, own_memory in hosts]
+    for _ in range(2):  # The second time, kept losses are returned.
+        assert single.losses(free, claim, scarce=scarce) == rises.tolist()
     for row, (own, own_cpus, own_memory) in enumerate(hosts):
         expected = packing.loss(own, own_cpus, own_memory, table, scarce=scarce)
         assert before[row] == pytest.approx(expected)
@@ -91,8 +95,7 @@ def test_loss_of_each_host_equals_its_twin(counted, hosts, data):
         if after is not None and len(claim.amounts) == 1:
             costs = device_costs(np.array(own), claim.amounts[0], table)
             assert int(np.argmin(costs)) == after[1][0]
-            own_costs = [single.device_cost(free, claim.amounts[0]) for free in own]
-            assert [np.inf if cost is None else cost for cost in own_costs] == costs.tolist()
+            assert single.device_costs(tuple(own), claim.amounts[0]) == costs.tolist()
 
 
 @given(st.lists(requests, max_size=12), st.integers(0, 12))
@@ -141,6 +144,45 @@ def test_raw_weights_of_hosts_equal_the_rise_of_their_loss(data):
         for row in range(len(hosts)):
             assert weights[row] == pytest.approx(-_slow_rise(roost, weigher, wanted, row), abs=2e-9)
         roost.decide(wanted)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_free_amounts_of_hosts_and_their_sums_follow_all_changes(data):
+    """Claims and releases change single hosts; a new host, perhaps with more GPUs, changes all columns."""
+    roost = roost_with(merge_fleets(*(data.draw(gpu_hosts(f"h{at}")) for at in range(3))), settings=gpu_settings())
+    placed = []
+    for step in range(data.draw(st.integers(1, 8))):
+        act = data.draw(st.sampled_from(["decide", "release", "install"]))
+        if act == "install":
+            roost.install(data.draw(gpu_hosts(f"new{step}")))
+        elif act == "release" and placed:
+            roost.work([Departure(instance_uuids=(placed.pop(),))])
+        else:
+            decision = roost.decide(gpu_request(data.draw(st.sampled_from([0, 160, 1000])), vcpus=2))
+            placed += [pick.instance_uuid for pick in decision.picks]
+        _compare_free_amounts(roost.state)
+        _compare_free_amounts(roost.state.fork())
+
+
+def _compare_free_amounts(state):
+    """Compare the free amounts of all hosts with the columns."""
+    class_id = state.class_ids.id_of(GPU)
+    if class_id is None:
+        return
+    free, columns, rows = free_devices(state, class_id), state.hosts.columns, state.class_rows(class_id).tolist()
+    gpus = state.inventory(class_id).free.each
+    expected = [
+        FreeAmounts(
+            columns["free_vcpus"].each[row],
+            columns["free_ram_mb"].each[row],
+            tuple(gpus[each] if each >= 0 else 0 for each in places),
+        )
+        for row, places in enumerate(rows)
+    ]
+    assert free.of_hosts(range(len(rows))) == expected
+    with_gpus = [host for host, places in zip(expected, rows, strict=True) if places[0] >= 0]
+    assert free.sums() == (sum(host.cpus for host in with_gpus), sum(sum(host.devices) for host in with_gpus))
 
 
 def _slow_rise(roost, weigher, request, row):

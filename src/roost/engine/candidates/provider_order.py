@@ -35,6 +35,8 @@ class ProviderOrder:
             return rows
         if len(tables) == 1:
             costs = tables[0]
+            if all(map(costs.__contains__, rows)):
+                return sorted(rows, key=costs.__getitem__)
             return sorted(rows, key=lambda row: costs.get(row, _WITHOUT_COST))
         return sorted(rows, key=lambda row: sum(table.get(row, _WITHOUT_COST) for table in tables))
 

@@ -114,6 +114,7 @@ class HostCursor:
 class _Followed(NamedTuple):
     """An array with its reader of changes."""
 
+    view: AnyArray  # read-only
     array: AnyArray
     cursor: HostCursor
 
@@ -152,9 +153,7 @@ class FollowedArrays:
         Returns:
             Shape (hosts, ...), read-only. The next call with this key may change it in place.
         """
-        view = self._catch_up(key, make).array.view()
-        view.flags.writeable = False
-        return view
+        return self._catch_up(key, make).view
 
     def get_with_sum(self, key: Hashable, make: Callable[[Rows | None], Amounts]) -> tuple[Amounts, Amounts]:
         """Return an array of whole numbers for all hosts, and its sum over them.
@@ -204,7 +203,10 @@ class FollowedArrays:
         if followed is None or rows is None or len(rows) > len(followed.array) * _CHANGED_SHARE_MAX:
             array = make(None)
             # It may be a column, which is not ours to write.
-            followed = _Followed(array if array.flags.writeable else array.copy(), cursor)
+            array = array if array.flags.writeable else array.copy()
+            view = array.view()
+            view.flags.writeable = False
+            followed = _Followed(view, array, cursor)
         elif rows:
             changed = np.array(rows, dtype=np.intp)
             followed.array[changed] = make(changed)

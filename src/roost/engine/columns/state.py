@@ -114,6 +114,7 @@ class State:
         "content_versions",
         "counted",
         "documents",
+        "followers",
         "groups",
         "groups_by_uuid",
         "holders",
@@ -178,6 +179,8 @@ class State:
         self._class_rows: dict[int, Rows] = {}
         self._host_arrays: FollowedArrays | None = None  # see ``host_arrays``
         self._image_counts: ImageCounts | None = None  # see ``image_counts``
+        # Objects of other packages that read this state with a cursor of their own, by resource class.
+        self.followers: dict[int, object] = {}
 
     def name_table(self, kind: str) -> NameTable:
         """Return the name table of one kind: resource_class, trait, consumer_type."""
@@ -303,7 +306,7 @@ class State:
 
     def reset_derived(self) -> None:
         """Drop the derived values that a shallow copy shares with its original."""
-        self._best, self._ledgers, self._class_rows, self._host_arrays = {}, {}, {}, None
+        self._best, self._ledgers, self._class_rows, self._host_arrays, self.followers = {}, {}, {}, None, {}
         self.consumer_index = self._image_counts = None
 
     def forget_derived(self) -> None:

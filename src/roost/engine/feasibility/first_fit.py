@@ -40,12 +40,12 @@ def first_fit(
     for check in fit.checks:
         if isinstance(check, AmountCheck):
             columns = state.classes[check.class_id]
-            fitting: Iterator[int] = (row for row in rows if columns.can_take(row, check.amount))
-            if provider_order is not None:
-                fitting = iter(provider_order.sort(((check.class_id, check.amount),), list(fitting)))
-            row = next(fitting, None)
-            if row is None:
+            fitting = [row for row in rows if columns.can_take(row, check.amount)]
+            if not fitting:
                 return None
+            if provider_order is not None and len(fitting) > 1:
+                fitting = provider_order.sort(((check.class_id, check.amount),), fitting)
+            row = fitting[0]
             takes.append((row, check.class_id, check.amount))
             rows_of.setdefault("", set()).add(row)
         elif isinstance(check, GroupCheck):

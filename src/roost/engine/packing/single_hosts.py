@@ -2,16 +2,20 @@
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
-from roost.engine.columns.types import Scores
-from roost.engine.packing.device_value import SCARCE_SHARE, DemandTable, DeviceClaim, DeviceHosts, cell_size
+from roost.engine.packing.device_value import SCARCE_SHARE, DemandTable, DeviceClaim, cell_size
+from roost.engine.packing.free_devices import FreeAmounts
 
 # ``numpy.round`` to 9 decimals multiplies by this factor, rounds half to even, and divides.
 _ROUNDING = 1e9
-# Upper bounds on kept costs and losses, some 100 and 300 bytes each.
+# Upper bounds on kept costs, on claims with kept losses, and on losses of each: some 100 bytes for each cost and loss.
 _COSTS_MAX = 20_000
-_LOSSES_MAX = 20_000
+_CLAIMS_MAX = 256
+_LOSSES_MAX = 1_000
+
+_UNFIT = float("inf")  # cost of a device without room
+
+# For each host and amount: which devices are suitable, None: all.
+AllowedDevices = Sequence[Sequence[Sequence[bool] | None]]
 
 
 class SingleHosts:
@@ -21,59 +25,77 @@ class SingleHosts:
         table: the demand; it does not change.
     """
 
-    __slots__ = ("_costs", "_losses", "_table")
+    __slots__ = ("_costs", "_device_costs", "_losses", "_table")
 
     def __init__(self, table: DemandTable) -> None:
         self._table = table
-        self._costs: dict[tuple[int, int], float | None] = {}  # by free and requested amount
-        self._losses: dict[Hashable, float] = {}  # by request and free amounts
+        self._device_costs: dict[tuple[int, int], float] = {}  # by free and requested amount
+        self._costs: dict[tuple[tuple[int, ...], int], list[float]] = {}  # by free amounts of a host, and requested one
+        self._losses: dict[Hashable, dict[FreeAmounts, float]] = {}  # by amounts of the instance, and of the host
 
-    def device_cost(self, free: int, amount: int) -> float | None:
-        """Return the same as ``device_costs`` for one device; None: the amount does not fit."""
-        if free < amount:
-            return None
-        cost = self._costs.get((free, amount))
-        if cost is None:
+    def device_costs(self, devices: tuple[int, ...], amount: int) -> list[float]:
+        """Return the same as the function ``device_costs`` for the devices of one host; do not modify the list."""
+        costs = self._costs.get((devices, amount))
+        if costs is None:
             if len(self._costs) >= _COSTS_MAX:
                 self._costs.clear()
-            cost = self._costs[free, amount] = _round(
-                (self._waste(free - amount) - self._waste(free)) / self._table.unit
-            )
+            costs = self._costs[devices, amount] = [self._cost(free, amount) for free in devices]
+        return costs
+
+    def _cost(self, free: int, amount: int) -> float:
+        if free < amount:
+            return _UNFIT
+        cost = self._device_costs.get((free, amount))
+        if cost is None:
+            if len(self._device_costs) >= _COSTS_MAX:
+                self._device_costs.clear()
+            cost = _round((self._waste(free - amount) - self._waste(free)) / self._table.unit)
+            self._device_costs[free, amount] = cost
         return cost
 
-    def losses(self, hosts: DeviceHosts, claim: DeviceClaim, *, scarce: bool) -> Scores:
-        """Return the same as ``loss_by_claim``, host by host."""
-        free = zip(hosts.cpus.tolist(), hosts.memory.tolist(), hosts.devices.tolist(), strict=True)
-        masks = [None if mask is None else mask.tolist() for mask in claim.allowed]
-        if any(mask is not None for mask in masks):
-            allowed = ([None if mask is None else mask[at] for mask in masks] for at in range(len(hosts.cpus)))
-            losses = [
-                self._loss(*each, claim=claim, allowed=mask, scarce=scarce)
-                for each, mask in zip(free, allowed, strict=True)
+    def losses(
+        self, hosts: Sequence[FreeAmounts], claim: DeviceClaim, *, scarce: bool, allowed: AllowedDevices | None = None
+    ) -> list[float]:
+        """Return the same as ``loss_by_claim``, host by host.
+
+        Args:
+            hosts: the hosts.
+            claim: the instance; ``allowed`` is read in its place.
+            scarce: whether processors are scarce.
+            allowed: for each host and amount, which devices are suitable, None: all; None: all on all hosts.
+        """
+        every = [None] * len(claim.amounts)
+        if allowed is not None:
+            return [
+                self._loss(host, claim, allowed=masks, scarce=scarce)
+                for host, masks in zip(hosts, allowed, strict=True)
             ]
-            return np.array(losses, dtype=np.float64)
-        kept, found = self._losses, list[float]()
-        for cpus, memory, devices in free:
-            key = (claim.cpus, claim.memory, claim.amounts, claim.is_isolated, scarce, cpus, memory, *devices)
-            loss = kept.get(key)
+        key = (claim.cpus, claim.memory, claim.amounts, claim.is_isolated, scarce)
+        kept = self._losses.get(key)
+        if kept is None:
+            if len(self._losses) >= _CLAIMS_MAX:
+                self._losses.clear()
+            kept = self._losses[key] = {}
+        found = []
+        for host in hosts:
+            loss = kept.get(host)
             if loss is None:
                 if len(kept) >= _LOSSES_MAX:
                     kept.clear()
-                loss = kept[key] = self._loss(cpus, memory, devices, claim=claim, allowed=masks, scarce=scarce)
+                loss = kept[host] = self._loss(host, claim, allowed=every, scarce=scarce)
             found.append(loss)
-        return np.array(found, dtype=np.float64)
+        return found
 
     def _loss(
         self,
-        cpus: float,
-        memory: float,
-        devices: Sequence[int],
-        *,
+        host: FreeAmounts,
         claim: DeviceClaim,
+        *,
         allowed: Sequence[Sequence[bool] | None],
         scarce: bool,
     ) -> float:
         """Return the loss of one host."""
+        cpus, memory, devices = host
         rise = self._waste_by_claim(devices, claim, allowed)
         if rise is None:
             return 0.0
@@ -89,15 +111,14 @@ class SingleHosts:
         rise = 0.0
         left = list(devices)
         for amount, mask in zip(claim.amounts, allowed, strict=True):
-            best, best_cost = -1, np.inf
-            for at, free in enumerate(left):
-                if free >= amount and (mask is None or mask[at]):
-                    cost = self.device_cost(free, amount)
-                    if cost is not None and cost < best_cost:
-                        best, best_cost = at, cost
-            if best < 0:
+            costs = [self._cost(free, amount) for free in left]
+            if mask is not None:
+                costs = [cost if fits else _UNFIT for cost, fits in zip(costs, mask, strict=True)]
+            best_cost = min(costs)
+            if best_cost == _UNFIT:
                 return None
             rise += best_cost * self._table.unit
+            best = costs.index(best_cost)
             # An amount is at least 1, so a device with -1 is out.
             left[best] = -1 if claim.is_isolated else left[best] - amount
         return rise

@@ -13,6 +13,7 @@ from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.interning import InternedColumn, InternedValues
 from roost.engine.columns.state import Group, Holder, State
 from roost.engine.columns.types import NO_INVENTORY, Amounts, AnyArray, Mask, Rows, Scores
+from roost.engine.packing.free_devices import FreeDevices, free_devices
 from roost.model.allocation import Mappings
 from roost.model.evidence.lesson import Lesson
 from roost.model.host import Aggregate, HostFacts
@@ -130,6 +131,15 @@ class HostView:
         free = state.inventory(class_id).free.view.take(providers, mode="clip")
         free[providers < 0] = NO_INVENTORY
         return ClassRows(providers, free)
+
+    def free_devices(self, resource_class: str) -> FreeDevices | None:
+        """Return the free amounts of all hosts, inside or outside this view, in plain numbers, for a few hosts.
+
+        Returns:
+            None if no provider has the class, or if this is a list of Nova's host states.
+        """
+        class_id = self._state.class_ids.id_of(resource_class)
+        return None if class_id is None else free_devices(self._state, class_id)
 
     def class_capacity(self, resource_class: str) -> Amounts:
         """Return the capacity of each provider of ``class_rows``: int64, 0 without a provider."""

@@ -294,7 +294,9 @@ class OrdersProviders(Protocol):
     with a preference decides. A weigher with the multiplier 0 does not take part.
     """
 
-    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+    def provider_costs(
+        self, host: HostView, spec: Spec, *, resource_class: str, amount: int
+    ) -> Scores | Sequence[float] | None:
         """Return the cost of an amount of a class on each provider of one host; None: no preference.
 
         Args:
@@ -302,7 +304,7 @@ class OrdersProviders(Protocol):
             resource_class, amount: part of the request that one provider has to serve.
 
         Returns:
-            float64, in the order of ``host.class_rows(resource_class).providers[0]``; finite where a provider exists.
+            float64, in the order of ``host.class_rows(resource_class).providers[0]``; finite where the amount fits.
         """
 
 

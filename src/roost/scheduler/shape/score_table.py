@@ -183,8 +183,9 @@ class ScoreTable:
                 costs = weigher.provider_costs(host, spec, resource_class=name, amount=amount)
                 if costs is not None:
                     # The places without a provider are the last ones.
+                    costs = costs.tolist() if isinstance(costs, np.ndarray) else costs
                     rows = [provider for provider in state.class_rows(class_id)[row].tolist() if provider >= 0]
-                    return dict(zip(rows, costs.tolist(), strict=False))
+                    return dict(zip(rows, costs, strict=False))
             return {}
 
         return ProviderOrder(costs_of)

@@ -1,12 +1,13 @@
 """gpu_value: loss of free GPUs for later requests."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 
-from roost.engine.columns.types import Amounts, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.engine.packing.device_value import (
     DemandTable,
     DeviceClaim,
@@ -20,9 +21,9 @@ from roost.model.names import is_resource_class
 from roost.model.request import Request
 from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.memoize import Latest
+from roost.scheduler.framework.memoize import Latest, Recent
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.query.device_demand import DemandCache
+from roost.scheduler.query.device_demand import DemandCache, DeviceDemand
 from roost.scheduler.rule_support.demand_counts import (
     DemandCounts,
     DeviceRequest,
@@ -36,8 +37,6 @@ _LEAST_SHOWN = 0.005
 
 # Largest number of hosts that are weighed one by one.
 _ONE_BY_ONE_MAX = 8
-# Free processors are added up in these parts, as whole numbers: their sum is the same in any order.
-_CPU_PARTS = 1 << 16
 
 _decoder = msgspec.json.Decoder(DemandCounts)
 
@@ -75,14 +74,16 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         super().__init__(options)
         self._resource_class = options.gpu_value_resource_class
         self.lesson_name = f"{self.name} {self._resource_class}"  # one document for each resource class
-        self._demand = DemandCache(self._resource_class).find
+        self._find_demand = DemandCache(self._resource_class).find
+        self._demand = Recent(self._find_demand)  # of the request of a shape
+        self._claim = Recent(_build_claim)
         self._lesson_table = Latest(_decode_table)
         self._blind_table = Latest(_build_blind_table)
         self._single_hosts = Latest(SingleHosts)
 
     def observe(self, request: Request) -> DeviceRequest | None:
         """Return the amounts of a request for GPUs."""
-        demand = self._demand(request)
+        demand = self._find_demand(request)
         if not demand.amounts:
             return None
         return DeviceRequest(demand.cpus, demand.memory_mb, demand.amounts, request.count)
@@ -104,13 +105,15 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         """Return the loss by an instance, in GPUs, negated."""
         return 0.0 - self._losses(hosts, spec)
 
-    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Sequence[float] | None:
         """Return the loss by a part of a GPU on each GPU of a host; for other resource classes None."""
         if resource_class != self._resource_class:
             return None
-        single = self._single_hosts(self._table(host))
-        costs = [single.device_cost(free, amount) for free in host.class_rows(resource_class).free[0].tolist()]
-        return np.array([1.0 if cost is None else cost for cost in costs])  # If it does not fit, any number will do.
+        free = host.free_devices(resource_class)
+        if free is None:
+            return None
+        (amounts,) = free.of_hosts(host.rows.tolist())
+        return self._single_hosts(self._table(host)).device_costs(amounts.devices, amount)
 
     def compare(self, hosts: HostView, spec: Spec) -> str:
         """Compare the losses of two hosts."""
@@ -121,24 +124,27 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _losses(self, hosts: HostView, spec: Spec) -> Scores:
         demand, table, scarce = self._demand(spec.request), self._table(hosts), self._scarce(hosts)
-        providers, free = hosts.class_rows(self._resource_class)
-        allowed = []
-        for required in demand.required:
-            masks = [hosts.trait_rows(traits, providers) for traits in required]
-            allowed.append(np.logical_and.reduce(masks) if masks else None)
-        claim = DeviceClaim(
-            cpus=demand.cpus,
-            memory=demand.memory_mb,
-            amounts=demand.amounts,
-            allowed=tuple(allowed),
-            is_isolated=demand.is_isolated,
-        )
-        cpus, memory_mb = _free(hosts)
-        present = DeviceHosts(cpus=cpus, memory=memory_mb, devices=np.maximum(free, 0))
+        claim, free = self._claim(demand), hosts.free_devices(self._resource_class)
         # NumPy's time for each call exceeds that of a few hosts.
-        if len(hosts) <= _ONE_BY_ONE_MAX:
-            return self._single_hosts(table).losses(present, claim, scarce=scarce)
-        return loss_by_claim(present, claim, table, scarce=scarce)
+        if len(hosts) <= _ONE_BY_ONE_MAX and free is not None:
+            amounts = free.of_hosts(hosts.rows.tolist())
+            allowed = None
+            if any(demand.required):
+                masks = self._suitable_gpus(hosts, demand)
+                allowed = [[None if mask is None else mask[at].tolist() for mask in masks] for at in range(len(hosts))]
+            return np.array(self._single_hosts(table).losses(amounts, claim, scarce=scarce, allowed=allowed))
+        cpus, memory_mb = _free(hosts)
+        devices = np.maximum(hosts.class_rows(self._resource_class).free, 0)
+        present = DeviceHosts(cpus=cpus, memory=memory_mb, devices=devices)
+        return loss_by_claim(present, replace(claim, allowed=self._suitable_gpus(hosts, demand)), table, scarce=scarce)
+
+    def _suitable_gpus(self, hosts: HostView, demand: DeviceDemand) -> tuple[Mask | None, ...]:
+        """Return the GPUs with the traits of each amount; None: all."""
+        if not any(demand.required):
+            return (None,) * len(demand.amounts)
+        providers = hosts.class_rows(self._resource_class).providers
+        masks = [[hosts.trait_rows(traits, providers) for traits in required] for required in demand.required]
+        return tuple(np.logical_and.reduce(each) if each else None for each in masks)
 
     def _version(self, hosts: HostView) -> int:
         lesson = hosts.lesson(self.lesson_name)
@@ -155,9 +161,11 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _scarce(self, hosts: HostView) -> bool:
         """Return whether the hosts with GPUs have few processors for their GPUs."""
-        _, sums = hosts.follow_with_sum((self.name, "free", self._resource_class), self._free_sums)
-        cpus, units = sums.tolist()
-        return is_scarce(cpus / _CPU_PARTS, units, self._table(hosts))
+        free = hosts.free_devices(self._resource_class)
+        if free is None:
+            return False
+        cpus, units = free.sums()
+        return is_scarce(cpus, units, self._table(hosts))
 
     def _capacities(self, hosts: HostView) -> Scores:
         """Return processors, memory, GPUs and the largest GPU of each host; 0 for hosts without GPUs."""
@@ -167,13 +175,16 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         amounts = np.column_stack((cpus, _memory_mb(hosts), units, devices.max(axis=1, initial=0)))
         return np.where((units > 0)[:, np.newaxis], amounts, 0.0)
 
-    def _free_sums(self, hosts: HostView) -> Amounts:
-        """Return free parts of processors and the free amount of all GPUs of each host; 0 for hosts without GPUs."""
-        providers, free = hosts.class_rows(self._resource_class)
-        sums: Amounts = np.empty((len(hosts), 2), dtype=np.int64)
-        sums[:, 0] = np.where(providers[:, 0] >= 0, np.rint(hosts.column("free_vcpus") * _CPU_PARTS), 0.0)
-        sums[:, 1] = np.add.reduce(np.maximum(free, 0), axis=1)
-        return sums
+
+def _build_claim(demand: DeviceDemand) -> DeviceClaim:
+    """Return the claim of an instance, on any GPUs."""
+    return DeviceClaim(
+        cpus=demand.cpus,
+        memory=demand.memory_mb,
+        amounts=demand.amounts,
+        allowed=(None,) * len(demand.amounts),
+        is_isolated=demand.is_isolated,
+    )
 
 
 def _decode_table(lesson: Lesson) -> DemandTable:
