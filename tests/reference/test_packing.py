@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.engine.columns.types import NO_INVENTORY
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
 from roost.engine.packing.device_value import DeviceClaim, DeviceHosts, device_costs, loss_by_claim, loss_of
 from roost.engine.packing.free_devices import FreeAmounts, free_devices
@@ -181,6 +182,8 @@ def _compare_free_amounts(state):
         for row, places in enumerate(rows)
     ]
     assert free.of_hosts(range(len(rows))) == expected
+    best = [max((gpus[each] for each in places if each >= 0), default=NO_INVENTORY) for places in rows]
+    assert state.best_free(class_id).tolist() == best
     with_gpus = [host for host, places in zip(expected, rows, strict=True) if places[0] >= 0]
     assert free.sums() == (sum(host.cpus for host in with_gpus), sum(sum(host.devices) for host in with_gpus))
 

@@ -230,7 +230,7 @@ class Scheduler:
 
     def next_host(self, shape: Shape) -> int | None:
         """Return the host for one more instance of a shape, if any."""
-        ranking = shape.rank(self._depth)
+        ranking = self._draw.rank(shape, self._depth)
         return self._draw.draw_host(shape, ranking, seed=self._random.seed()) if ranking.rows else None
 
     def trial_picks(self, request: Request, *, seed: int) -> list[Pick]:
@@ -422,7 +422,7 @@ class Scheduler:
         consumption: Consumption | None,
     ) -> None:
         """Let instances occupy hosts one by one until no host fits, and record the evidence."""
-        ranking = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
+        ranking = self._draw.rank(shape, self._depth, is_series=request.count >= _SERIES_MIN)
         choice.record_ranking(shape, ranking)
         if self.witness is not None:
             self.witness(shape)
@@ -444,7 +444,8 @@ class Scheduler:
             if consumption is not None:
                 consumption.take(zip(rows, mappings, choice.picks[-len(rows) :], strict=True))
             if len(choice.rows) < request.count:
-                ranking = shape.rank(self._depth if self._draw.is_random else 1, is_series=remaining >= _SERIES_MIN)
+                depth = self._depth if self._draw.is_random else 1
+                ranking = self._draw.rank(shape, depth, is_series=remaining >= _SERIES_MIN)
         if len(choice.rows) < request.count:
             choice.record_refusal(shape, ranking)
             if self.witness is not None:
@@ -477,8 +478,7 @@ class Scheduler:
                     shape, request.move, row, consumer=consumer, takes=allocation.takes, choice=choice
                 )
             choice.rows.append(row)
-            pick = build_pick(state, shape, row, instance_uuid=uuid_text(uuid), allocation=allocation)
-            choice.picks.append(pick)
+            choice.picks.append(build_pick(state, shape, row, instance_uuid=uuid_text(uuid), allocation=allocation))
         claim = merge_claims(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)

@@ -118,8 +118,13 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
     allocations: dict[str, dict[str, int]] = {}
     for row, class_id, amount in row_candidate.takes:
         allocations.setdefault(uuids[row], {})[name_of(class_id)] = amount
-    mappings = {suffix: tuple(uuids[row] for row in rows) for suffix, rows in row_candidate.mappings}
-    return Candidate(allocations=allocations, mappings=mappings)
+    return Candidate(allocations=allocations, mappings=to_mappings(state, row_candidate))
+
+
+def to_mappings(state: State, row_candidate: RowCandidate) -> dict[str, tuple[str, ...]]:
+    """Return the uuids of the providers that serve each group of a candidate, by the group's suffix."""
+    uuids = state.providers.uuids
+    return {suffix: tuple([uuids[row] for row in rows]) for suffix, rows in row_candidate.mappings}
 
 
 class _Finder:

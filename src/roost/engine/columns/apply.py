@@ -195,7 +195,11 @@ def _add_use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
         if host_row is None:
             continue
         if best is not None:
-            best[host_row] = free[row] if tree is None else max(free[each] for each in tree)
+            now = free[row]
+            if tree is None or now >= best[host_row]:
+                best[host_row] = now
+            elif now + amount >= best[host_row]:  # No other provider is known to have as much free.
+                best[host_row] = max([free[each] for each in tree])
         if host_used is not None and host_free is not None:
             host_used[host_row] += amount
             host_free[host_row] -= amount * factor

@@ -106,9 +106,17 @@ class GroupCheck:
     rows: Rows  # provider rows with permitted labels and units, by host
     starts: Rows  # position of each host's first row
     hosts: Rows  # host row of each start, ascending
+    # bool, shape (hosts,): the hosts of ``hosts``, if the groups have one class and ``rows`` has all their providers
+    # of it, so that the largest free amount decides about one group; else None.
+    whole: Mask | None
 
     def judge_all(self, state: State, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
+        if self.whole is not None and self.group_count == 1:
+            ((class_id, amount),) = self.amounts
+            np.greater_equal(state.best_free(class_id), amount, out=out)
+            out &= self.whole
+            return out
         out[:] = False
         if len(self.rows):
             out[self.hosts] = self.count_served(state) >= self.group_count
@@ -141,9 +149,23 @@ class GroupCheck:
             found[self.hosts] = self.count_served(state)
         return found
 
+    def judge_rows(self, state: State, hosts: Rows) -> Mask:
+        """Judge the hosts of some rows: bool, shape (hosts,)."""
+        if self.whole is not None and self.group_count == 1:
+            ((class_id, amount),) = self.amounts
+            passes: Mask = state.best_free(class_id)[hosts] >= amount
+            return passes & self.whole[hosts]
+        return np.array([self.judge_host(state, host) for host in hosts.tolist()], dtype=np.bool_)
+
     def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
         missing, classes = self.group_count, state.classes
+        if self.whole is not None:
+            ((class_id, amount),) = self.amounts
+            if not self.whole.item(host) or state.best_free_cells(class_id)[host] < amount:
+                return False
+            if missing == 1:
+                return True
         if len(self.amounts) == 1 and (self.is_isolated or missing == 1):
             ((class_id, amount),) = self.amounts
             free = classes[class_id].free.each
@@ -292,12 +314,17 @@ class Feasibility:
         """Find the checks with changing verdicts: number of the check, free amount by host row, requested amount.
 
         Returns:
-            None if other verdicts can change, too: of groups, sharing providers or a search.
+            None if other verdicts can change, too: of several groups, sharing providers or a search.
         """
         found = []
         for at, check in enumerate(self.checks):
-            if isinstance(check, (GroupCheck, EitherCheck)) or not self.is_exact:
+            if isinstance(check, EitherCheck) or not self.is_exact:
                 return None
+            if isinstance(check, GroupCheck):
+                if check.whole is None or check.group_count > 1:
+                    return None
+                ((class_id, amount),) = check.amounts
+                found.append((at, state.best_free_cells(class_id), amount))
             if isinstance(check, AmountCheck):
                 if check.lenders:
                     return None
@@ -310,7 +337,7 @@ class Feasibility:
         for at, check in enumerate(self.checks):
             if isinstance(check, StaticCheck):
                 passes = check.mask[hosts]
-            elif isinstance(check, AmountCheck):
+            elif isinstance(check, (AmountCheck, GroupCheck)):
                 passes = check.judge_rows(state, hosts)
             else:
                 passes = np.array([check.judge_host(state, host) for host in hosts.tolist()], dtype=np.bool_)

@@ -40,7 +40,10 @@ def first_fit(
     for check in fit.checks:
         if isinstance(check, AmountCheck):
             columns = state.classes[check.class_id]
-            fitting = [row for row in rows if columns.can_take(row, check.amount)]
+            free, amount = columns.free.each, check.amount
+            fitting = [row for row in rows if free[row] >= amount]
+            if not columns.plain_units:
+                fitting = [row for row in fitting if columns.can_take(row, amount)]
             if not fitting:
                 return None
             if provider_order is not None and len(fitting) > 1:

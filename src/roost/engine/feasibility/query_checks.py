@@ -330,6 +330,13 @@ class _Builder:
         amounts_text = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
         labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
+        whole: Mask | None = None
+        if len(amounts) == 1:
+            has_rows: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+            has_rows[hosts] = True
+            offering = (state.inventory(amounts[0][0]).total.view > 0) & (self.host_of >= 0)
+            if np.count_nonzero(has_rows[self.host_of[offering]]) == len(rows):
+                whole = has_rows
         return GroupCheck(
             reason=f"lack {amounts_text} or more on {where}{labels}",
             suffixes=tuple(member.suffix for member in members),
@@ -339,4 +346,5 @@ class _Builder:
             rows=rows,
             starts=starts,
             hosts=hosts,
+            whole=whole,
         )

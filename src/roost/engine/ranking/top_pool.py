@@ -114,7 +114,7 @@ class Pool:
             ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, pool_has_low, pool_has_high))
         return ends
 
-    def __contains__(self, row: int) -> bool:
+    def __contains__(self, row: object) -> bool:
         return row in self._at
 
     def touch(self, row: int, *, passed: bool, passes: bool, raws: list[float]) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.query import CompiledQuery
-from roost.engine.candidates.search import search, to_candidate
+from roost.engine.candidates.search import search, to_mappings
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.interning import InternedColumn, InternedValues
@@ -275,7 +275,7 @@ class HostView:
             return
         row = position if self._rows is None else int(self._rows[position])
         for candidate in candidates_on(self._state, row, queries):
-            yield to_candidate(self._state, candidate).mappings
+            yield to_mappings(self._state, candidate)
 
     def racks(self) -> Amounts:
         """Return the index of each host's rack in ``rack_names()``, 0 if unknown: int64."""

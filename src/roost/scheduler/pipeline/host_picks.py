@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roost.engine.candidates.provider_order import ProviderOrder
-from roost.engine.candidates.search import search, to_candidate
+from roost.engine.candidates.search import search, to_mappings
 from roost.engine.candidates.walk import RowCandidate, Take
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
@@ -47,14 +47,14 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
     order = shape.provider_order(row)
     taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
-    if shape.spec.queries or any(group.suffix for group in shape.spec.request.groups):
+    if shape.needs_mappings:
         candidate = (
             choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges, provider_order=order)
             if shape.spec.queries
             else next(filter(None, (_find_candidate(state, way, row, order=order) for way in shape.fit.ways)), None)
         )
         taken_amounts = None if candidate is None else candidate.takes
-        mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
+        mappings = UNMAPPED if candidate is None else to_mappings(state, candidate)
     else:
         taken_amounts = next(filter(None, (_find_takes(state, way, row, order=order) for way in shape.fit.ways)), None)
     if taken_amounts is None:

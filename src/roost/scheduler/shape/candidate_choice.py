@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.candidates.provider_order import ProviderOrder
-from roost.engine.candidates.search import to_candidate
+from roost.engine.candidates.search import to_mappings
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
@@ -65,7 +65,7 @@ def choose_candidate(
     """Return a host's first candidate that all filters accept, if any."""
     host = HostView(state, np.array([row], dtype=np.intp))
     for candidate in candidates_on(state, row, spec.queries, provider_order=provider_order):
-        mappings = to_candidate(state, candidate).mappings
+        mappings = to_mappings(state, candidate)
         if all(rule.accepts(host, spec, at=0, mappings=mappings) for rule in judges):
             return candidate
     return None

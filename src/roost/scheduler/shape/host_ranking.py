@@ -13,6 +13,6 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     rows: list[int]  # best first; fewer than requested if fewer passed
     left: int  # number of hosts that passed all checks
     rejects: list[int]  # number of hosts rejected by each stage, in order
-    raws: list[list[float]]  # per row, one raw weight per active weigher
+    raws: list[list[float]]  # per row, perhaps not for the last rows, one raw weight per active weigher
     totals: list[float]  # per row
     scales: list[Scale]  # of the active weighers

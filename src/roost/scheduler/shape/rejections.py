@@ -1,9 +1,8 @@
 """Rejections: the number of hosts that each check rejects, updated host by host between two passes."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from roost.engine.columns.types import Mask
-from roost.engine.ranking.top_pool import Pool
 
 
 class Rejections:
@@ -29,12 +28,12 @@ class Rejections:
             if now < self._passing:
                 self.counts[now] += 1
 
-    def last(self, row: int, pool: Pool) -> int:
+    def last(self, row: int, pool: Container[int]) -> int:
         """Return the check that rejected a host at its last verdict, or the number of checks.
 
         Args:
             row: the host.
-            pool: of the same pass; its hosts pass all checks, unless ``move`` has recorded a rejection.
+            pool: some hosts of the same pass; they pass all checks, unless ``move`` has recorded a rejection.
         """
         check = self._checks.get(row)
         if check is not None:

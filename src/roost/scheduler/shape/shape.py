@@ -87,7 +87,10 @@ class Shape:
         self._is_first_pass = True
         self._idle: set[int] | None = None  # ids of static verdicts that reject no host; found at the second pass
         self._pool: Pool | None = None
+        self._is_full = False  # no host passes, by private verdicts
         self._rejections, self._alive = Rejections([], []), 0
+        # A client or a driver of an instance needs the providers of each group.
+        self.needs_mappings = bool(spec.queries) or any(group.suffix for group in spec.request.groups)
         # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
         self._position = self._shared_version = -1  # versions of the state at the last update of the pool
@@ -107,8 +110,12 @@ class Shape:
             for row in touched:
                 self._search_results.pop(row, None)
         has_few_touches = touched is not None and len(touched) <= self._touched_max
-        if self._pool is not None and touched is not None and has_few_touches:
-            ranking = self._rank_pool(touched, count)
+        if touched is not None and has_few_touches:
+            ranking = None
+            if self._pool is not None:
+                ranking = self._rank_pool(touched, count)
+            elif self._is_full:
+                ranking = self._rank_full(touched)
             if ranking is not None:
                 return ranking
         if not self._is_local or not (has_few_touches or is_series):
@@ -147,10 +154,14 @@ class Shape:
         assert self.fit.flat_amounts is not None
         return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)
 
-    def rank_all(self) -> Ranking:
-        """Return every accepted host, best first."""
+    def rank_all(self, *, raw_count: int | None = None) -> Ranking:
+        """Return every accepted host, best first.
+
+        Args:
+            raw_count: number of hosts with raw weights; None: all.
+        """
         self._search_results.clear()
-        return self._run_pass(max(len(self._state.hosts), 1))
+        return self._run_pass(max(len(self._state.hosts), 1), raw_count=raw_count)
 
     def shares(self, rows: Rows) -> Shares:
         """Weigh accepted hosts, and return each weigher's part; rows: intp, shape (hosts,), at least two."""
@@ -222,6 +233,19 @@ class Shape:
             scales=pool.scales,
         )
 
+    def _rank_full(self, touched: list[int]) -> Ranking | None:
+        """Return the ranking without hosts, if all touched hosts are still rejected; None if a pass is necessary."""
+        if len(touched) <= _ONE_BY_ONE_MAX:
+            after = list(map(self.verdicts.refusal, touched))
+        else:
+            after = self.verdicts.refusals_of(np.array(touched, dtype=np.intp))
+        if self._passing in after:
+            return None
+        for row, now in zip(touched, after, strict=True):
+            self._rejections.move(row, was=self._rejections.last(row, ()), now=now)
+        self._position = self._state.changes.hosts.position
+        return Ranking(rows=[], left=0, rejects=list(self._rejections.counts), raws=[], totals=[], scales=[])
+
     def _refusal(self, row: int, *, was: int) -> int:
         """Return the first check that rejects a host now, or the number of checks.
 
@@ -236,10 +260,11 @@ class Shape:
             return was
         return self.verdicts.refusal(row)
 
-    def _run_pass(self, count: int, *, pool_size: int = 0) -> Ranking:
+    def _run_pass(self, count: int, *, pool_size: int = 0, raw_count: int | None = None) -> Ranking:
         """Judge and weigh all hosts; create a pool of this size, unless it is 0."""
         state = self._state
         self._pool = None
+        self._is_full = False
         self._position = state.changes.hosts.position
         self._shared_version = state.shared_version
         if pool_size and not self._out:
@@ -260,8 +285,9 @@ class Shape:
             left = now
         self._rejections = Rejections(masks, rejects)
         if left <= 1:
+            self._is_full = left == 0 and pool_size > 0
             return self._ranking(np.flatnonzero(passing), left=left, raws=[], totals=np.zeros(left), scales=[])
-        return self._weigh(passing, left=left, count=count, pool_size=pool_size)
+        return self._weigh(passing, left=left, count=count, pool_size=pool_size, raw_count=raw_count)
 
     def _find_idle(self) -> set[int]:
         """Find verdicts that reject no host for the shape's lifetime; at the first pass, return none."""
@@ -271,7 +297,7 @@ class Shape:
         self._idle = self.verdicts.idle_masks()
         return self._idle
 
-    def _weigh(self, passing: Mask, *, left: int, count: int, pool_size: int) -> Ranking:
+    def _weigh(self, passing: Mask, *, left: int, count: int, pool_size: int, raw_count: int | None) -> Ranking:
         cached = None if pool_size or count > _CACHED_SCORES_MAX else self._score_table.cached_scores()
         if cached is not None and cached.holds_for(passing):
             totals = cached.totals if left == len(passing) else np.where(passing, cached.totals, -np.inf)
@@ -299,7 +325,7 @@ class Shape:
         return self._ranking(
             best if rows is None else rows[best],
             left=left,
-            raws=[list(raws) for raws in zip(*[raw[best].tolist() for raw in weights.raws], strict=True)],
+            raws=list(map(list, zip(*[raw[best[:raw_count]].tolist() for raw in weights.raws], strict=True))),
             totals=weights.totals[best],
             scales=weights.scales,
         )

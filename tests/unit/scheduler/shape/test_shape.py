@@ -8,6 +8,7 @@ from roost.model.flavor import Flavor
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.shape.shape import Shape
 from roost.scheduler.weighers.build_failure import BuildFailure, BuildFailureOptions
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighers.disk import Disk, DiskOptions
@@ -25,6 +26,7 @@ from tests.support.fleets.crowds import (
     Tenancy,
     allocate_flavor,
     crowd,
+    pick_best,
     remove_a_third,
 )
 
@@ -148,6 +150,42 @@ def test_full_hosts_leave_the_ranking_and_return():
     for number in instances:
         tenancy.leave(number)
         compare(shape, 5)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.sampled_from([2, 20, 300]))
+def test_shape_in_a_full_fleet_equals_a_fresh_shape(seed, hosts):
+    """Instances arrive and leave on full hosts; now and then a host has room again."""
+    random = Random(seed)
+    state = crowd(random_crowd(random, hosts))
+    tenancy = Tenancy(state)
+    filling = [tenancy.arrive(row, MEMORY_MB=256) for row in range(hosts)]
+    flavor = Flavor(name="f", vcpus=random.choice((0, 1)), memory_mb=2)
+    shape = ShapeProbe(state, flavor, random_rules(random))
+    for _ in range(40):
+        act = random.choice(("fill", "fill many", "empty", "pick"))
+        if act == "empty" and filling and random.random() < 0.3:
+            tenancy.leave(filling.pop(random.randrange(len(filling))))
+        elif act == "pick":
+            pick_best(random, tenancy, shape)
+        else:
+            for _ in range(10 if act == "fill many" else 1):
+                tenancy.arrive(random.randrange(hosts), VCPU=1)
+        compare(shape, random.choice((1, 5)))
+
+
+def test_refusals_in_a_full_fleet_need_two_passes(monkeypatch):
+    tenancy, shape = even_crowd(100)
+    instances = [tenancy.arrive(row, MEMORY_MB=256) for row in range(100)]
+    passes = []
+    run_pass = Shape._run_pass
+    monkeypatch.setattr(Shape, "_run_pass", lambda *args, **options: passes.append(1) or run_pass(*args, **options))
+    for row in range(50):
+        assert shape.rank(5).rows == []
+        tenancy.arrive(row, VCPU=1)
+    assert len(passes) == 2
+    tenancy.leave(instances[7])
+    assert shape.rank(5).rows == [7]
 
 
 def series_of(shape: ShapeProbe, tenancy: Tenancy, count: int) -> list[int]:
