@@ -5,10 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from roost.simulator.lab import gpu_policies
 from roost.simulator.lab.gpu_arrivals import draw_arrivals
 from roost.simulator.lab.gpu_experiment import run_policy
 from roost.simulator.lab.gpu_pods import Node, Pod, Workload
-from roost.simulator.lab.typical_pods import Fragmentation, find_typical_pods
+from roost.simulator.lab.typical_pods import Fragmentation, HostState, find_typical_pods
 from tests.reference import gpu_packing
 from tests.reference.gpu_packing import SCORES, Host
 
@@ -43,6 +44,15 @@ def random_workload(seed, *, nodes, pods):
         ],
         pods=[random.choice(kinds) for _ in range(pods)],
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_of_hosts_one_by_one_equal_those_of_columns(seed, monkeypatch):
+    """The next test compares the scores of hosts one by one, because its fleet is small."""
+    workload = random_workload(seed, nodes=10, pods=40 + 60 * (seed % 2))
+    expected = run_policy(workload, "fgd", seed)
+    monkeypatch.setattr(gpu_policies, "_ONE_BY_ONE_MAX", 0)
+    assert run_policy(workload, "fgd", seed) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -94,6 +104,13 @@ def test_fragmentation_equals_the_slow_one_to_the_last_bit(seed):
         "free": free,
     }
     fragmentation = Fragmentation(typical, MODELS)
+    models = columns["model"].tolist()
+    states = [
+        HostState(float(host.cpu), model, tuple(sorted(gpus)))
+        for host, model, gpus in zip(hosts, models, free.tolist(), strict=True)
+    ]
+    for _ in range(2):  # The second time, known totals are returned.
+        assert fragmentation.totals_of(states) == fragmentation.total(**columns).tolist()
     expected = [gpu_packing.causes(host, slow) for host in hosts]
     assert fragmentation.by_cause(**columns).T.tolist() == expected
     assert fragmentation.total(**columns).tolist() == [gpu_packing.unusable(host, slow) for host in hosts]

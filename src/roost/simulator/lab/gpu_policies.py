@@ -5,7 +5,7 @@ truncation and the order of hosts are part of each policy's quality.
 """
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Weigher
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.weighers.gpu_value import GpuValue, GpuValueOptions
-from roost.simulator.lab.typical_pods import Fragmentation, TypicalPod
+from roost.simulator.lab.typical_pods import Fragmentation, HostState, TypicalPod
 from roost.simulator.traces.openb import GPU_MILLI, GPU_WHOLE
 
 MODEL_STAT = "gpu_model"  # fact of a host: the model of its GPUs
@@ -27,6 +27,7 @@ SHARED = "share"
 _CPU_LARGEST, _GPU_LARGEST = 128_000, 8_000  # largest host: milli of processors and of GPUs
 _SCORE_MAX = 100
 _UNFIT = 1e6  # cost of a GPU that is never preferred
+_ONE_BY_ONE_MAX = 64  # upper bound on hosts with scores from known states
 _FEW_STATES = 256  # below, a search for equal states takes longer than it saves
 # Odd factors of a hash of states; equal hashes are compared.
 _HASH_FACTOR = 0x9E3779B97F4A7C15
@@ -240,6 +241,8 @@ class Fgd(GpuPolicy):
         A way is a GPU for a part of one GPU, else there is one way. Of GPUs with equal free amounts on a host, only
         the first is scored.
         """
+        if len(hosts) <= _ONE_BY_ONE_MAX:
+            return self._scores_one_by_one(hosts, demand)
         cpu, free = hosts.column("free_vcpus"), free_gpus(hosts)
         has_cpu: Mask = cpu >= demand.cpu_milli
         if demand.is_shared:
@@ -263,8 +266,29 @@ class Fgd(GpuPolicy):
             np.concatenate([free, after]),
         )
         change = unusable[rows] - unusable[len(cpu) :]
-        scores[rows, gpus] = np.trunc(_SCORE_MAX * (1 / (1 + np.exp(-change / GPU_WHOLE))))
+        scores[rows, gpus] = _score_changes(change)
         return scores
+
+    def _scores_one_by_one(self, hosts: HostView, demand: Demand) -> Scores:
+        """Return the same as ``_scores``, from the states of each host before and after each way."""
+        free = free_gpus(hosts).tolist()
+        width = len(free[0]) if demand.is_shared else 1
+        before, after, places = list[HostState](), list[HostState](), list[int]()
+        for at, (cpu, model, gpus) in enumerate(
+            zip(hosts.column("free_vcpus").tolist(), self.model_of(hosts).tolist(), free, strict=True)
+        ):
+            if cpu < demand.cpu_milli:
+                continue
+            now = HostState(cpu, model, tuple(sorted(gpus)))
+            for way, left in _ways_on(gpus, demand):
+                before.append(now)
+                after.append(HostState(cpu - demand.cpu_milli, model, tuple(sorted(left))))
+                places.append(at * width + way)
+        scores = np.full(len(free) * width, -1.0)
+        if places:
+            unusable = np.array(self._fragmentation.totals_of(before + after))
+            scores[places] = _score_changes(unusable[: len(places)] - unusable[len(places) :])
+        return scores.reshape(-1, width)
 
     def _total(self, cpu: Scores, model: Amounts, free: Amounts) -> Scores:
         """Return the unusable GPU milli of states of hosts; of many states, equal ones are measured once."""
@@ -274,6 +298,24 @@ class Fgd(GpuPolicy):
         first, number = _find_distinct(states)
         found = self._fragmentation.total(cpu=cpu[first], model=model[first], free=states[first, 2:])
         return found[number]
+
+
+def _score_changes(change: Scores) -> Scores:
+    """Return the scores of ways by which the unusable GPU milli of their hosts fall."""
+    scores: Scores = np.trunc(_SCORE_MAX * (1 / (1 + np.exp(-change / GPU_WHOLE))))
+    return scores
+
+
+def _ways_on(gpus: list[int], demand: Demand) -> Iterator[tuple[int, list[int]]]:
+    """Yield the ways to serve a request on one host: the number of the way, and the free amounts afterwards."""
+    if demand.is_shared:
+        for way, amount in enumerate(gpus):
+            if amount >= demand.gpu_milli and gpus.index(amount) == way:
+                yield way, [*gpus[:way], amount - demand.gpu_milli, *gpus[way + 1 :]]
+        return
+    whole = [at for at, amount in enumerate(gpus) if amount == GPU_WHOLE][: demand.gpu_count]
+    if len(whole) == demand.gpu_count:
+        yield 0, [0 if at in whole else amount for at, amount in enumerate(gpus)]
 
 
 @functools.cache

@@ -7,6 +7,7 @@ Source:
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ CAUSES = (
 _BOTH_SHORT, _GPU_SHORT, _USABLE, _CPU_SHORT, _NO_GPU_FITS, _NO_GPU_SHORT, _MODEL = range(len(CAUSES))
 # Typical pods are the most frequent kinds that make up this share of all pods: 95 %.
 _COVERED = 0.95
+_KNOWN_MAX = 50_000  # kept totals of states, some 300 bytes each
 _CHUNK = 1_024  # hosts measured at once, so that the work fits the processor's cache
 
 
@@ -64,6 +66,14 @@ def find_typical_pods(pods: Sequence[Pod]) -> list[TypicalPod]:
     return [TypicalPod(kind, count / covered) for kind, count in taken]
 
 
+class HostState(NamedTuple):
+    """What the typical pods could use of a host."""
+
+    cpu: float  # free milli of processors
+    model: int  # number of the GPU model
+    free: tuple[int, ...]  # free milli of each GPU, rising; 0 where there is none
+
+
 class Fragmentation:
     """Measures the free GPU milli of hosts without use for the typical pods.
 
@@ -84,6 +94,7 @@ class Fragmentation:
         self._allowed: Mask = np.array(
             [[not allowed or model in allowed for model in models] for allowed in named], dtype=np.bool_
         )
+        self._known: dict[HostState, float] = {}  # see ``totals_of``
         # Cause by verdict: 4 with GPUs, 2 enough GPUs, 1 enough processors.
         self._cause_of = np.array(
             [_NO_GPU_SHORT, _NO_GPU_FITS, _NO_GPU_SHORT, _NO_GPU_FITS, _BOTH_SHORT, _GPU_SHORT, _CPU_SHORT, _GPU_SHORT]
@@ -109,6 +120,21 @@ class Fragmentation:
     def total(self, *, cpu: Scores, model: Amounts, free: Amounts) -> Scores:
         """Return the sum of ``by_cause`` over all causes: float64, shape (hosts,)."""
         return sum_causes(self.by_cause(cpu=cpu, model=model, free=free))
+
+    def totals_of(self, states: Sequence[HostState]) -> list[float]:
+        """Return the same as ``total`` for single states of hosts, each measured once: hosts are often alike."""
+        known = self._known
+        if len(known) >= _KNOWN_MAX:
+            known.clear()
+        missing = list({state for state in states if state not in known})
+        if missing:
+            found = self.total(
+                cpu=np.array([state.cpu for state in missing], dtype=np.float64),
+                model=np.array([state.model for state in missing], dtype=np.int64),
+                free=np.array([state.free for state in missing], dtype=np.int64),
+            )
+            known.update(zip(missing, found.tolist(), strict=True))
+        return [known[state] for state in states]
 
     def _measure(self, cpu: Scores, model: Amounts, free: Amounts) -> Scores:
         left = free.sum(axis=1)
