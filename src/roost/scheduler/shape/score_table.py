@@ -144,8 +144,8 @@ class ScoreTable:
     def _keep(self, weigher: Weigher, spec: Spec, *, key: Hashable) -> Scores:
         return self._all_hosts.follow(("raw weights", weigher, key), partial(_positive_zeros, weigher, spec=spec))
 
-    def refresh(self, spec: Spec) -> int:
-        """Update the kept raw weights of changed hosts.
+    def read_keys(self, spec: Spec) -> int:
+        """Read the keys of kept raw weights.
 
         Returns:
             The version of the raw weights: it rises when those of unchanged hosts may have changed, since a weigher
@@ -156,9 +156,13 @@ class ScoreTable:
             if at not in self._kept_keys or self._kept_keys[at] != key:
                 self._kept_keys[at] = key
                 self.kept_version += 1
-            raw = self._raws[at] = self._keep(weigher, spec, key=key)
-            self._cells[at] = raw.data
         return self.kept_version
+
+    def refresh(self, spec: Spec) -> None:
+        """Update the kept raw weights of changed hosts; ``read_keys`` must have been called since the last change."""
+        for at, weigher in self._kept:
+            raw = self._raws[at] = self._keep(weigher, spec, key=self._kept_keys[at])
+            self._cells[at] = raw.data
 
     def compare(self, rows: Rows, spec: Spec) -> dict[str, str]:
         """Return the comparison of the first of two hosts with the second, by weigher; without equal hosts."""
@@ -213,6 +217,7 @@ class ScoreTable:
         """
         raws, scales, parts = [], [], []
         count = len(self._all_hosts) if rows is None else len(rows)
+        self.read_keys(spec)
         self.refresh(spec)
         for weigher, own, override, known in zip(
             self._active, self._multipliers, self._overrides, self._raws, strict=True
@@ -273,13 +278,32 @@ class ScoreTable:
 
     def raws_of(self, row: int) -> list[float]:
         """Return one host's clamped raw weights; valid only if ``is_local``, after ``refresh``."""
-        raws: list[float] = [cells[row] for cells in self._cells]
+        return self._clamp([cells[row] for cells in self._cells])
+
+    def _clamp(self, raws: list[float]) -> list[float]:
         for at, minval, maxval in self._bounds:
             if minval is not None and raws[at] < minval:
                 raws[at] = float(minval)
             if maxval is not None and raws[at] > maxval:
                 raws[at] = float(maxval)
         return raws
+
+    def raws_of_changed(self, rows: list[int], spec: Spec) -> list[list[float]]:
+        """Return the clamped raw weights of a few hosts, valid without ``refresh``.
+
+        Kept raw weights are computed here, and left as is: they are updated less often, for more hosts at once.
+        """
+        if not self._kept or not rows:
+            return [self.raws_of(row) for row in rows]
+        hosts = HostView(self._state, np.array(rows, dtype=np.intp))
+        fresh = [(at, _positive_zeros(weigher, hosts, spec=spec).tolist()) for at, weigher in self._kept]
+        found = []
+        for position, row in enumerate(rows):
+            raws = [cells[row] for cells in self._cells]
+            for at, parts in fresh:
+                raws[at] = parts[position]
+            found.append(self._clamp(raws))
+        return found
 
     def raws_of_rows(self, rows: Rows) -> Scores:
         """Return the clamped raw weights of some hosts: float64, shape (active weighers, rows); see ``raws_of``."""

@@ -191,18 +191,18 @@ class Shape:
         """Return the ranking from the pool, updated by the touched hosts; None if a pass is necessary."""
         pool, state, passing = self._pool, self._state, self._passing
         assert pool is not None
-        if self._score_table.refresh(self.spec) != self._weights_version:
+        if self._score_table.read_keys(self.spec) != self._weights_version:
             return None
         if len(touched) <= _ONE_BY_ONE_MAX:
-            raws_of = self._score_table.raws_of
-            for row in touched:
+            for row, raws in zip(touched, self._score_table.raws_of_changed(touched, self.spec), strict=True):
                 was = self._rejections.last(row, pool)
                 now = self._refusal(row, was=was)
                 if was != now or now != passing:
                     self._rejections.move(row, was=was, now=now)
-                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws_of(row)):
+                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws):
                     return None
         else:
+            self._score_table.refresh(self.spec)
             before = [self._rejections.last(row, pool) for row in touched]
             rows = np.array(touched, dtype=np.intp)
             after = self.verdicts.refusals_of(rows)
