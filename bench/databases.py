@@ -98,7 +98,7 @@ class Databases:
             case "memory":
                 return MemoryStore()
             case "postgresql":
-                return open_store(self._fresh_postgresql(), settings=StoreSettings())
+                return open_store(self.fresh_postgresql(), settings=StoreSettings())
             case "sqlite-full" | "sqlite-normal":
                 self._copies += 1
                 path = self.folder / f"copy-{self._copies}" / "roost.db"
@@ -136,7 +136,12 @@ class Databases:
                 assert store.commit([Item((PutDocument(number, "bench", number.to_bytes(8), b""),))]).refusals == [None]
             yield
 
-    def _fresh_postgresql(self) -> str:
+    def fresh_postgresql(self) -> str:
+        """Return the URL of a new, empty database.
+
+        Raises:
+            Skipped: there is no server.
+        """
         server_url = self.postgresql_url()
         import psycopg
 

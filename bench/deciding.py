@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from bench.databases import Databases, Moment
+from bench.databases import Databases, Moment, TimedStore
 from bench.fleets import requests_of
 from bench.workloads import Figures, Workload, in_ms
 from roost.app import Roost
@@ -30,17 +30,22 @@ class Watched(list[Request]):
 
 def decide(workload: Workload, databases: Databases) -> Figures:
     """Measure decisions before their commit: until the evidence is packed and staged, and until ranked alone."""
+    with databases.roost(workload) as (roost, store):
+        return decide_on(roost, store, workload)
+
+
+def decide_on(roost: Roost, store: TimedStore, workload: Workload) -> Figures:
+    """Measure the decisions of a workload, as ``decide`` does, on an open fleet."""
     whole: list[Moment] = []
     ranked: list[float] = []
     refused = 0
-    with databases.roost(workload) as (roost, store):
-        for group in _warm_groups(roost, workload):
-            acts = Watched(group)
-            store.commits.clear()
-            for decision in _granted(roost, acts, workload):
-                ranked.append(decision.search_s + decision.rank_s)
-                refused += not decision.is_granted
-            whole += _before_commit(acts.marks, store.commits)
+    for group in _warm_groups(roost, workload):
+        acts = Watched(group)
+        store.commits.clear()
+        for decision in _granted(roost, acts, workload):
+            ranked.append(decision.search_s + decision.rank_s)
+            refused += not decision.is_granted
+        whole += _before_commit(acts.marks, store.commits)
     assert len(whole) == len(ranked) == workload.requests
     shares = {"refused_share": refused / workload.requests} if refused else {}
     walls, cpus = ([span[clock] for span in whole] for clock in (0, 1))

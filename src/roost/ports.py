@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from roost.engine.columns.state import State
+from roost.engine.fill.loaded_database import LoadedDatabase as LoadedDatabase  # noqa: PLC0414  # the result of ``Store.load``
 from roost.model.evidence.decision import Limits
 from roost.model.placement.remote import Amounts, RemoteAnswer, RemoteConsumer
 from roost.model.request import CandidateQuery
@@ -69,13 +70,6 @@ class Random(Protocol):
 
     def uuids(self, count: int) -> list[bytes]:
         """Return ``count`` new uuids, 16 bytes each, that sort by time."""
-
-
-class LoadedDatabase(msgspec.Struct, frozen=True):
-    """The content of a database at one moment."""
-
-    position: int  # of the newest change in the content
-    writes: Iterator[Write]  # in a valid order of application; read it to its end, once
 
 
 class CommitResult(msgspec.Struct, frozen=True):

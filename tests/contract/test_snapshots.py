@@ -47,7 +47,7 @@ def rows(world, columns="position, part") -> list[tuple[int, ...]]:
 def write_slowly(url: str) -> None:
     """Write a snapshot in small parts; print a line before each part and wait for a line of input."""
     for module in (sqlite_history, postgresql_history):
-        module.parts_of = lambda writes: (_announce(encode_writes([write])) for write in writes)
+        module.pack_writes = lambda writes: (_announce(encode_writes([write])) for write in writes)
     print("done", snapshot_program.write_snapshot(url), flush=True)
 
 

@@ -1,6 +1,7 @@
 """Arithmetic over columns: pure, deterministic, and the only owner of writable arrays. Read ``columns.state`` first.
 
 ``columns``: the state in arrays, and its changes.
+``fill``: a state from the tables of a database.
 ``candidates``: the search for sets of providers.
 ``feasibility``: which hosts can hold a request, with reasons.
 ``ranking``: scores, and the choice of the best hosts.

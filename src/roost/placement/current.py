@@ -1,5 +1,6 @@
 """The columns in memory and the store behind them, kept equal."""
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -9,6 +10,7 @@ import msgspec
 
 from roost.engine.columns.apply import apply, occupy, raise_generations, recount_hosts, undo_claim
 from roost.engine.columns.state import State
+from roost.engine.fill.state_fill import fill
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.work.operation import IO_TASKS
 from roost.model.work.work_rows import ChangeRow, StatusRow
@@ -166,9 +168,8 @@ class Current:
         self._date(state)
         loaded = self.store.load()
         try:
-            for write in loaded.writes:
-                apply(state, write)
-            recount_hosts(state)
+            with _collect_no_garbage():
+                fill(state, loaded.parts)
         except (msgspec.MsgspecError, ValueError) as error:
             raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
         except KeyError as error:
@@ -352,6 +353,18 @@ class Current:
         refusal = self.commit([Item(writes=tuple(writes))])[0]
         if refusal is not None:
             raise Unavailable(f"another process changed the same {refusal.table or refusal.kind}; try again")
+
+
+@contextmanager
+def _collect_no_garbage() -> Iterator[None]:
+    """Pause the garbage collector: it would visit the growing columns again and again, and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def is_rising(numbers: Sequence[int]) -> bool:

@@ -1,35 +1,36 @@
-"""A whole database as writes, in a valid order of application."""
+"""A whole database as columns or as writes, in a valid order of application."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-import msgspec
+import numpy as np
 
+from roost.engine.columns.types import AnyArray
+from roost.engine.fill import row_writes
+from roost.engine.fill.table_columns import (
+    HostColumns,
+    InventoryColumns,
+    LabelColumns,
+    LabelKind,
+    Part,
+    ProviderColumns,
+)
 from roost.model.work.operation import IO_TASKS
 from roost.model.writes import (
-    CLASS_BITS,
-    CLASS_MASK,
-    GENERATION_SLOT,
     Claim,
     ConsumerRow,
     DropSymbol,
     InstanceRow,
-    InventoryRow,
     Place,
     PutDocument,
-    PutGeneration,
     PutGroup,
-    PutInventories,
-    PutMembership,
     PutProvider,
     PutSymbol,
     PutTask,
-    PutTraits,
     Write,
 )
-from roost.store.rules.codec import aggregate_of, host_of
+from roost.store.rules.codec import aggregate_of
 from roost.store.rules.schema import (
     AGGREGATE,
     ALLOCATION,
@@ -49,34 +50,39 @@ from roost.store.rules.schema import (
 )
 from roost.store.rules.writes.symbols import DROPPED
 
+# Rows as tuples at once: below the 700 new objects that start the garbage collector.
+_ROWS_MAX = 500
+# Batches of inventories in one part: arrays of some thousand rows are fast and small.
+_BATCHES_PER_PART = 20
 _CONSUMERS_PER_CLAIM = 500
-_FIRST = itemgetter(0)
+_INVENTORY_KINDS = tuple("f" if kind == "float8" else "i" for kind in INVENTORY.types)
 
 # Returns the rows of a table in the order of its key, each with its columns in the order of the table.
 Scan = Callable[[Table], Iterable[tuple[Any, ...]]]
 
 
-def writes_of(scan: Scan) -> Iterator[Write]:
-    """Yield the content of all tables.
+def parts_of(scan: Scan) -> Iterator[Part]:
+    """Yield the content of all tables, in a valid order of application.
 
-    ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here; the actual generations follow at
-    the end. The limit of a place is 0: the store checked the actual limit at the claim.
+    The limit of a place is 0: the store checked the actual limit at the claim.
     """
     yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
     yield from (aggregate_of(row) for row in scan(AGGREGATE))
-    yield from _providers(scan(PROVIDER))
-    generations: list[tuple[int, int]] = []
-    yield from _inventories(scan(INVENTORY), generations)
-    for provider_id, rows in groupby(scan(PROVIDER_TRAIT), key=_FIRST):
-        yield PutTraits(provider_id, 0, [row[1] for row in rows])
-    for provider_id, rows in groupby(scan(PROVIDER_AGGREGATE), key=_FIRST):
-        yield PutMembership(provider_id, 0, [row[1] for row in rows])
-    yield from (host_of(row) for row in scan(HOST))
+    yield from _providers(scan)
+    yield from _inventories(scan)
+    yield from _labels(scan, PROVIDER_TRAIT, "traits")
+    yield from _labels(scan, PROVIDER_AGGREGATE, "membership")
+    for columns in _batches(scan(HOST)):
+        yield HostColumns(*columns)
     yield from (PutGroup(*row) for row in scan(SERVER_GROUP))
     yield from _claims(scan)
     yield from (PutTask(uuid, is_io=True) for uuid, task in scan(TASK) if task in IO_TASKS)
-    yield from (PutGeneration(provider_id, generation) for provider_id, generation in generations)
+
+
+def writes_of(scan: Scan) -> Iterator[Write]:
+    """Yield the content of all tables as one write for each row."""
+    return row_writes.writes_of(parts_of(scan))
 
 
 def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
@@ -88,33 +94,54 @@ def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
     return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id, float(since or 0))
 
 
-def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
+def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Sequence[Any], ...]]:
+    """Yield the columns of some rows at once."""
+    iterator = iter(rows)
+    while batch := list(islice(iterator, _ROWS_MAX)):
+        yield tuple(zip(*batch, strict=True))
+
+
+def _column(values: Sequence[Any], kind: str) -> AnyArray:
+    """Return a column of numbers.
+
+    Args:
+        kind: ``i`` for whole numbers, ``f`` for real ones.
+
+    Raises:
+        ValueError: a value is of another kind.
+    """
+    column = np.array(values)
+    if column.dtype.kind != kind:
+        raise ValueError(f"a column has values of type {column.dtype}")
+    return column
+
+
+def _providers(scan: Scan) -> Iterator[ProviderColumns | PutProvider]:
     """Yield providers in row order.
 
-    A provider with a younger parent appears twice: first as a root, and at the end with its parent.
+    A provider with a younger parent comes twice: first as a root, and at the end with its parent.
     """
     moved: list[PutProvider] = []
-    for row in rows:
-        provider = PutProvider(*row)
-        if provider.parent_id is not None and provider.parent_id > provider.id:
-            moved.append(provider)
-            provider = msgspec.structs.replace(provider, parent_id=None, root_id=provider.id)
-        yield provider
+    for ids, uuids, names, parent_ids, root_ids, versions in _batches(scan(PROVIDER)):
+        parents, roots = list(parent_ids), list(root_ids)
+        for at, (provider_id, parent_id) in enumerate(zip(ids, parent_ids, strict=True)):
+            if parent_id is not None and parent_id > provider_id:
+                moved.append(PutProvider(provider_id, uuids[at], names[at], parent_id, root_ids[at], versions[at]))
+                parents[at], roots[at] = None, provider_id
+        yield ProviderColumns(ids, uuids, names, parents, roots, versions)
     yield from moved
 
 
-def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:
-    """Yield the inventories of each provider; add the generations to ``generations``."""
-    for provider_id, rows_of_provider in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
-        inventories = []
-        for row in rows_of_provider:
-            class_id = row[0] & CLASS_MASK
-            if class_id == GENERATION_SLOT:
-                generations.append((provider_id, row[7]))
-            else:
-                inventories.append(InventoryRow(class_id, *row[1:7]))
-        if inventories:
-            yield PutInventories(provider_id, 0, inventories)
+def _inventories(scan: Scan) -> Iterator[InventoryColumns]:
+    batches = (tuple(map(_column, columns, _INVENTORY_KINDS)) for columns in _batches(scan(INVENTORY)))
+    while some := list(islice(batches, _BATCHES_PER_PART)):
+        yield InventoryColumns(*map(np.concatenate, zip(*some, strict=True)))
+
+
+def _labels(scan: Scan, table: Table, kind: LabelKind) -> Iterator[LabelColumns]:
+    batches = [(_column(providers, "i"), _column(labels, "i")) for providers, labels in _batches(scan(table))]
+    if batches:
+        yield LabelColumns(kind, *map(np.concatenate, zip(*batches, strict=True)))
 
 
 def _claims(scan: Scan) -> Iterator[Claim]:

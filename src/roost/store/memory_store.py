@@ -13,7 +13,7 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
-from roost.store.dump import writes_of
+from roost.store.dump import parts_of
 from roost.store.old_changes import find_old_changes
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
 from roost.store.rules.commit_rules import are_committable, judge
@@ -111,7 +111,7 @@ class MemoryStore:
         """See ``Store.load``."""
         self._seen = self._shared.position
         self._own.clear()
-        return LoadedDatabase(self._shared.position, iter(list(writes_of(self._scan))))
+        return LoadedDatabase(self._shared.position, iter(list(parts_of(self._scan))))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``."""

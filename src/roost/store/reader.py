@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
+from roost.engine.fill.table_columns import Part
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
+from roost.model.writes import Change, EvidenceRow, Item, PutSymbol
 from roost.placement.writes.name_numbers import missing_standard
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past, Store, WorkReader
 
@@ -46,7 +47,7 @@ class ReadingStore:
     def load(self) -> LoadedDatabase:
         """See ``Store.load``. Adds the missing standard resource classes and traits, as a server does at its start."""
         loaded = self._store.load()
-        return LoadedDatabase(loaded.position, _add_standard_names(loaded.writes))
+        return LoadedDatabase(loaded.position, _add_standard_names(loaded.parts))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. The identities are for dry runs only; the database does not change."""
@@ -138,10 +139,10 @@ class ReadingStore:
         raise Unavailable("the database was opened for reading only; nothing was written")
 
 
-def _add_standard_names(writes: Iterator[Write]) -> Iterator[Write]:
+def _add_standard_names(parts: Iterator[Part]) -> Iterator[Part]:
     classes, traits = set[str](), set[str]()
-    for write in writes:
-        if isinstance(write, PutSymbol):
-            (traits if write.kind == "trait" else classes).add(write.name)
-        yield write
+    for part in parts:
+        if isinstance(part, PutSymbol):
+            (traits if part.kind == "trait" else classes).add(part.name)
+        yield part
     yield from missing_standard(classes, traits, highest_trait=_FIRST)

@@ -38,15 +38,18 @@ def put_names(state: State) -> None:
 
 
 def put_provider(state: State, provider_id: int, name: str, parent_id: int | None, *, version: int = 0) -> None:
+    apply(state, new_provider(state, provider_id, name, parent_id=parent_id, version=version))
+
+
+def new_provider(
+    state: State, provider_id: int, name: str, *, parent_id: int | None, version: int = 0
+) -> writes.PutProvider:
     root_id = provider_id
     if parent_id is not None:
         providers = state.providers
         root_id = providers.ids[providers.root.data[providers.row_of_id[parent_id]]]
-    apply(
-        state,
-        writes.PutProvider(
-            id=provider_id, uuid=uuid_of(name).bytes, name=name, parent_id=parent_id, root_id=root_id, version=version
-        ),
+    return writes.PutProvider(
+        id=provider_id, uuid=uuid_of(name).bytes, name=name, parent_id=parent_id, root_id=root_id, version=version
     )
 
 

@@ -11,7 +11,7 @@ from roost.engine.columns.types import NO_INVENTORY
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from roost.model.writes import CLASS_BITS
-from tests.support.fleets.forests import AGGREGATES, CLASSES, TRAITS, put_names, put_provider, random_stock, uuid_of
+from tests.support.fleets.forests import AGGREGATES, CLASSES, TRAITS, new_provider, put_names, random_stock, uuid_of
 from tests.support.fleets.forests import inventory_row as row_of_stock
 
 EVERYTHING = frozenset({"units"})
@@ -39,7 +39,11 @@ class History:
         for _ in range(writes):
             write = self.draw()
             if write is not None:
-                apply(self.state, write)
+                self.apply(write)
+
+    def apply(self, write: model_writes.Write) -> None:
+        """Apply a drawn write."""
+        apply(self.state, write)
 
     def number(self) -> int:
         """Return an unused id."""
@@ -72,11 +76,11 @@ class History:
         rows = list(self.state.providers.row_of_id.values())
         return self.random.choice(rows) if rows else None
 
-    def create(self) -> None:
+    def create(self) -> model_writes.Write:
         """Create a provider, somewhere in the forest."""
         above, number = self._row(), self.number()
         parent = None if above is None or self.random.random() < 0.4 else self.state.providers.ids[above]
-        put_provider(self.state, number, f"p{number}", parent)
+        return new_provider(self.state, number, f"p{number}", parent_id=parent)
 
     def _put(self, row: int, parent_row: int, name: str) -> model_writes.Write:
         providers = self.state.providers
@@ -143,8 +147,12 @@ class History:
         row = self._row()
         if row is None or self.state.providers.parent.view[row] >= 0 or row in self.state.hosts.row_of_root:
             return None
-        number, facts = self.number(), msgspec.Raw(msgspec.msgpack.encode(HostFacts(num_io_ops=3)))
+        number, facts = self.number(), msgspec.Raw(msgspec.msgpack.encode(self.facts()))
         return model_writes.PutHost(number, self.state.providers.ids[row], f"host-{number}", f"node-{number}", facts, 0)
+
+    def facts(self) -> HostFacts:
+        """Return the facts of a new host."""
+        return HostFacts(num_io_ops=3)
 
     def claim(self) -> model_writes.Write | None:
         """Claim amounts for one or two consumers, some of them instances in groups."""
@@ -326,7 +334,7 @@ def state_content(state: State) -> dict[str, object]:
             class_id: (columns.free.view.tolist(), columns.used.view.tolist(), columns.total.view.tolist())
             for class_id, columns in state.classes.items()
         },
-        "labels": (dict(state.traits.of_row), dict(state.membership.of_row)),
+        "labels": (list(state.traits.of_row), list(state.membership.of_row)),
         "hosts": (list(hosts.names), {name: hosts.column(name).tolist() for name in hosts.columns}),
         "groups": {group.id: (dict(group.members), dict(group.places)) for group in state.groups.values()},
         "holders": sorted(state.holders_by_id),

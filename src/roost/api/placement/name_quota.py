@@ -86,5 +86,5 @@ def _names_in_use(state: State, hosts: frozenset[str], kind: Kind) -> set[str]:
     if kind == "trait":
         numbers = {number for row in rows for number in state.traits.labels_of(row)}
     else:
-        numbers = {number for number, columns in state.classes.items() if not columns.holders.isdisjoint(rows)}
+        numbers = {number for number, columns in state.classes.items() if any(row in columns.holders for row in rows)}
     return {name for name in map(state.name_table(kind).name_of, numbers) if _is_custom(kind, name)}

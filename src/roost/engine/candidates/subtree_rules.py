@@ -1,5 +1,6 @@
 """Constraints on several picks together: subtrees, traits in union, one provider per tree."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from roost.engine.candidates.contention import Layout
@@ -35,10 +36,10 @@ def find_constraints(state: State, compiled: CompiledQuery, layout: Layout) -> l
     return rules
 
 
-def _trait_bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozenset[int]) -> int:
+def _trait_bits(layout: Layout, labels_of: Sequence[frozenset[int]], labels: frozenset[int]) -> int:
     with_trait = 0
     for at, row in enumerate(layout.rows):
-        if row in labels_of and not labels_of[row].isdisjoint(labels):
+        if not labels_of[row].isdisjoint(labels):
             with_trait |= 1 << at
     return with_trait
 

@@ -1,8 +1,8 @@
-"""The state in columns: growing arrays, and ``apply``, the only module with write access. Read ``state`` first.
+"""The state in columns: growing arrays, written by ``apply`` and ``engine.fill`` alone. Read ``state`` first.
 
 ``state``: all columns of one process.
 ``apply``: applies writes to a state.
-``column``: a growing array with read-only views.
+``column``: a growing array with read-only views, and a set of rows.
 ``types``: names of the array types.
 ``trees``: providers and their trees.
 ``host_columns``: hosts, with the columns of Nova's HostState.

@@ -1,4 +1,4 @@
-"""Applies writes to a state: local writes, loaded ones and those of the feed. Nothing else changes a state."""
+"""Applies writes to a state: local writes and those of the feed. Only ``engine.fill`` changes a state, too."""
 
 import uuid
 from collections.abc import Mapping

@@ -1,8 +1,11 @@
-"""A growing array with read-only views."""
+"""A growing array with read-only views, and a set of rows."""
+
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from roost.engine.columns.types import AnyArray, Cells
+from roost.engine.columns.types import AnyArray, Cells, Rows
 
 
 class Column:
@@ -48,10 +51,70 @@ class Column:
         self._rows = rows
         self._view = None
 
+    def fill(self, start: int, values: ArrayLike) -> None:
+        """Set the rows from ``start`` to the end."""
+        self.data[start : self._rows] = values
+
+    def trim(self) -> None:
+        """Release the memory for further rows."""
+        if len(self.data) > max(self._rows, 16):
+            self._set_data(self.data[: max(self._rows, 16)].copy())
+
     def fork(self) -> "Column":
         """Return an independent copy."""
         copy = Column.__new__(Column)
         copy._fill = self._fill  # noqa: SLF001  # it is the same class
         copy._rows = self._rows  # noqa: SLF001
         copy._set_data(self.data.copy())  # noqa: SLF001
+        return copy
+
+
+class RowSet:
+    """A set of rows, one byte per row of a column."""
+
+    __slots__ = ("_count", "_mask")
+
+    def __init__(self, rows: int) -> None:
+        self._mask = Column(np.bool_, fill=False, rows=rows)
+        self._count = 0
+
+    def __contains__(self, row: int) -> bool:
+        is_inside: bool = self._mask.each[row]
+        return is_inside
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the rows in their order."""
+        yield from np.flatnonzero(self._mask.view).tolist()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def grow(self, rows: int) -> None:
+        """Grow to ``rows`` rows."""
+        self._mask.grow(rows)
+
+    def add(self, row: int) -> None:
+        """Add a row."""
+        self._count += not self._mask.each[row]
+        self._mask.each[row] = True
+
+    def discard(self, row: int) -> None:
+        """Remove a row, if it is inside."""
+        self._count -= self._mask.each[row]
+        self._mask.each[row] = False
+
+    def update(self, rows: Rows) -> None:
+        """Add rows."""
+        self._mask.data[rows] = True
+        self._count = int(np.count_nonzero(self._mask.view))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows in their order: intp, shape (rows inside,)."""
+        return np.flatnonzero(self._mask.view)
+
+    def fork(self) -> "RowSet":
+        """Return an independent copy."""
+        copy = RowSet(0)
+        copy._mask, copy._count = self._mask.fork(), self._count
         return copy

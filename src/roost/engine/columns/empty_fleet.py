@@ -47,10 +47,7 @@ def _empty_class(columns: ClassColumns) -> ClassColumns:
 def _empty_hosts(hosts: Hosts) -> Hosts:
     bare = copy.copy(hosts)
     bare.columns = {name: column.fork() for name, column in hosts.columns.items()}
-    get = {name: column.data[: len(hosts)] for name, column in bare.columns.items()}
     for name in USED:
-        get[name][:] = 0.0
-    get["free_ram_mb"][:] = get["total_usable_ram_mb"] - get["reserved_ram_mb"]
-    get["free_disk_mb"][:] = 1024 * (get["total_usable_disk_gb"] - get["reserved_disk_gb"])
-    get["free_vcpus"][:] = get["vcpus_total"] * get["cpu_allocation_ratio"]
+        bare.columns[name].fill(0, 0.0)
+    bare.update_all_derived()
     return bare

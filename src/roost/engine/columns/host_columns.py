@@ -1,6 +1,7 @@
 """Hosts in columns: one row per node, with the column names of Nova's HostState."""
 
 from bisect import insort
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class Hosts:
             self.row_of_id[host_id] = row
             self.row_of_root[provider_row] = row
             self.rows_of_name.setdefault(host.lower(), []).append(row)
-            for column in (self.provider_row, self.alive, self.cell, self.rack, *self.columns.values()):
+            for column in self._columns():
                 column.grow(row + 1)
             self.provider_row.each[row] = provider_row
             self.alive.each[row] = True
@@ -121,6 +122,47 @@ class Hosts:
         self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
         self._set_facts(row, facts)
         return row
+
+    def fill(
+        self,
+        ids: Sequence[int],
+        *,
+        provider_rows: Sequence[int],
+        hosts: Sequence[str],
+        nodes: Sequence[str],
+        facts: Sequence[HostFacts],
+        versions: Sequence[int],
+    ) -> None:
+        """Register new hosts. The result equals that of one ``put`` for each."""
+        assert not self.interned, "interned columns are built from all hosts"
+        first = len(self.ids)
+        rows = list(range(first, first + len(ids)))
+        self.ids.extend(ids)
+        self.names.extend(hosts)
+        self.nodes.extend(nodes)
+        self.facts.extend(facts)
+        self.versions.extend(versions)
+        self.row_of_id.update(zip(ids, rows, strict=True))
+        self.row_of_root.update(zip(provider_rows, rows, strict=True))
+        for row, host in zip(rows, hosts, strict=True):
+            name = host.lower()
+            self.rows_of_name.setdefault(host if name == host else name, []).append(row)
+        for column in self._columns():
+            column.grow(len(self.ids))
+        self.provider_row.fill(first, provider_rows)
+        self.alive.fill(first, True)  # a value of the column
+        self.cell.fill(first, [self.cells.setdefault(each.cell, len(self.cells)) for each in facts])
+        self.rack.fill(first, [self.racks.setdefault(each.rack, len(self.racks)) for each in facts])
+        self.facts_version += len(ids)
+        self.derived.clear()
+
+    def trim(self) -> None:
+        """Release the memory for further rows."""
+        for column in self._columns():
+            column.trim()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.provider_row, self.alive, self.cell, self.rack, *self.columns.values()
 
     def _rename(self, row: int, *, host: str, node: str) -> None:
         """Give a host the names of its service and node: a node can move to another service."""
@@ -174,6 +216,14 @@ class Hosts:
         get["free_vcpus"].each[row] = (
             get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
         )
+
+    def update_all_derived(self) -> None:
+        """Recompute the derived columns of all hosts."""
+        get = {name: column.data[: len(self)] for name, column in self.columns.items()}
+        get["free_ram_mb"][:] = get["total_usable_ram_mb"] - get["reserved_ram_mb"] - get["used_ram_mb"]
+        disk_gb = get["total_usable_disk_gb"] - get["reserved_disk_gb"]
+        get["free_disk_mb"][:] = 1024 * (disk_gb - get["used_disk_gb"])
+        get["free_vcpus"][:] = get["vcpus_total"] * get["cpu_allocation_ratio"] - get["vcpus_used"]
 
     def count_task(self, row: int, by: int) -> bool:
         """Change the number of a host's I/O tasks; return whether the fleet got its first task or lost its last."""

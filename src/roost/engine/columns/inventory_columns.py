@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from roost.engine.columns.column import Column
-from roost.engine.columns.types import NO_INVENTORY, Amounts, Mask, Scores
+from roost.engine.columns.column import Column, RowSet
+from roost.engine.columns.types import NO_INVENTORY, Amounts, Mask, Rows, Scores
 from roost.model.names import AMOUNT_MAX
 from roost.model.writes import InventoryRow
 
@@ -73,7 +73,7 @@ class ClassColumns:
         self.capacity = Column(np.int64, rows=rows)
         self.used = Column(np.int64, rows=rows)
         self.free = Column(np.int64, fill=NO_INVENTORY, rows=rows)
-        self.holders: set[int] = set()  # rows with an inventory of this class
+        self.holders = RowSet(rows)  # rows with an inventory of this class
         self.plain_units = True  # unit bounds allow every amount up to the capacity
         self._units: dict[int, Mask] = {}
 
@@ -81,6 +81,7 @@ class ClassColumns:
         """Grow to ``rows`` rows."""
         for column in self._columns():
             column.grow(rows)
+        self.holders.grow(rows)
         self._units.clear()
 
     def _columns(self) -> tuple[Column, ...]:
@@ -109,6 +110,36 @@ class ClassColumns:
         self.free.each[row] = capacity - int(self.used.each[row])
         self.holders.add(row)
         if inventory.min_unit > 1 or inventory.step_size > 1 or inventory.max_unit < capacity:
+            self.plain_units = False
+        self._units.clear()
+
+    def fill(
+        self,
+        rows: Rows,
+        *,
+        total: Amounts,
+        reserved: Amounts,
+        units: tuple[Amounts, Amounts, Amounts],
+        ratio: Scores,
+    ) -> None:
+        """Set the inventories of providers without use; all arrays have the shape (rows,).
+
+        Args:
+            rows: the providers, each once.
+            total, reserved, units, ratio: as in ``InventoryRow``; ``units`` are min_unit, max_unit and step_size.
+        """
+        min_unit, max_unit, step_size = units
+        capacity = np.minimum((total - reserved) * ratio, _CAPACITY_MAX).astype(np.int64)
+        self.total.data[rows] = total
+        self.reserved.data[rows] = reserved
+        self.min_unit.data[rows] = min_unit
+        self.max_unit.data[rows] = max_unit
+        self.step_size.data[rows] = step_size
+        self.ratio.data[rows] = ratio
+        self.capacity.data[rows] = capacity
+        self.free.data[rows] = capacity
+        self.holders.update(rows)
+        if ((min_unit > 1) | (step_size > 1) | (max_unit < capacity)).any():
             self.plain_units = False
         self._units.clear()
 
@@ -159,7 +190,7 @@ class ClassColumns:
             value = getattr(self, name)
             if isinstance(value, Column):
                 setattr(copy, name, value.fork())
-        copy.holders = set(self.holders)
+        copy.holders = self.holders.fork()
         copy.plain_units = self.plain_units
         copy._units = dict(self._units)  # noqa: SLF001  # it is the same class
         return copy

@@ -1,15 +1,17 @@
 """Traits and aggregates: one bit per provider and label."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
 from roost.engine.columns.column import Column
-from roost.engine.columns.types import Mask
+from roost.engine.columns.types import Amounts, Mask, Rows
 
 # A label gets a column once this number of providers have it. A column has a cell for each provider of the fleet,
 # and the number of labels has no bound.
 COLUMN_MIN = 32
+_NONE = frozenset[int]()
 
 
 class Labels:
@@ -21,12 +23,13 @@ class Labels:
         self._columns: dict[int, Column] = {}
         self._rare: dict[int, set[int]] = {}  # label without a column -> rows, at least one
         self._rows = 0
-        self.of_row: dict[int, frozenset[int]] = {}  # row -> labels, without empty sets
+        self.of_row: list[frozenset[int]] = []  # by row
         self.version = 0
 
     def grow(self, rows: int) -> None:
         """Grow to ``rows`` rows."""
         self._rows = rows
+        self.of_row.extend([_NONE] * (rows - len(self.of_row)))
         for column in self._columns.values():
             column.grow(rows)
 
@@ -52,7 +55,7 @@ class Labels:
 
     def labels_of(self, row: int) -> frozenset[int]:
         """Return the labels of one provider."""
-        return self.of_row.get(row, frozenset())
+        return self.of_row[row]
 
     def find_used(self) -> frozenset[int]:
         """Find the labels of at least one provider."""
@@ -68,11 +71,32 @@ class Labels:
             self._remove(row, label)
         for label in new - old:
             self._add(row, label)
-        if new:
-            self.of_row[row] = new
-        else:
-            del self.of_row[row]
+        self.of_row[row] = new
         return True
+
+    def fill(self, rows: Rows, labels: Amounts) -> Rows:
+        """Set the labels of providers without labels; return the rows of these providers.
+
+        Args:
+            rows, labels: int64, shape (pairs,): a provider and one of its labels, sorted by provider.
+        """
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        labelled, numbers = rows[starts], labels.tolist()
+        bounds = [*starts.tolist(), len(rows)]
+        known: dict[frozenset[int], frozenset[int]] = {}  # Equal sets are one object.
+        for row, (start, end) in zip(labelled.tolist(), pairwise(bounds), strict=True):
+            own = frozenset(numbers[start:end])
+            self.of_row[row] = known.setdefault(own, own)
+        order = np.argsort(labels, kind="stable")
+        found, firsts = np.unique(labels[order], return_index=True)
+        for label, of_label in zip(found.tolist(), np.split(rows[order], firsts[1:]), strict=False):
+            if len(of_label) >= COLUMN_MIN:
+                column = self._columns[label] = Column(np.bool_, fill=False, rows=self._rows)
+                column.data[of_label] = True
+            else:
+                self._rare[label] = set(of_label.tolist())
+        self.version += len(labelled)
+        return labelled
 
     def _add(self, row: int, label: int) -> None:
         column = self._columns.get(label)
@@ -101,6 +125,6 @@ class Labels:
         copy._columns = {label: column.fork() for label, column in self._columns.items()}
         copy._rare = {label: set(rows) for label, rows in self._rare.items()}
         copy._rows = self._rows
-        copy.of_row = dict(self.of_row)
+        copy.of_row = list(self.of_row)
         copy.version = self.version
         return copy

@@ -93,7 +93,7 @@ class Ledger(NamedTuple):
 
 
 class State:
-    """All columns of one process. Only ``roost.engine.columns.apply`` changes one."""
+    """All columns of one process. Only ``columns.apply`` changes one, and ``engine.fill`` fills it."""
 
     __slots__ = (
         "_best",

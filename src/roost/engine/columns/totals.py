@@ -1,7 +1,5 @@
 """Sums over the columns, by resource class."""
 
-import numpy as np
-
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest
@@ -30,5 +28,5 @@ def free_by_provider(state: State, resource_class: str) -> Amounts:
     columns = None if class_id is None else state.classes.get(class_id)
     if columns is None:
         raise BadRequest(f"no provider offers {resource_class!r}")
-    free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
+    free: Amounts = columns.free.view[columns.holders.rows]
     return free

@@ -1,6 +1,7 @@
 """Providers and their trees, in columns."""
 
 from bisect import insort
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Providers:
             self.row_of_id[provider_id] = row
             self.row_of_uuid[uuid] = row
             self.row_of_name[name] = row
-            for column in (self.generation, self.touched_s, self.parent, self.root, self.alive):
+            for column in self._columns():
                 column.grow(row + 1)
             self.alive.each[row] = True
             self.root.each[row] = row
@@ -87,6 +88,42 @@ class Providers:
         if parent_row != self.parent.view[row]:
             self._move(row, parent_row)
         return row
+
+    def fill(
+        self,
+        ids: Sequence[int],
+        *,
+        uuids: Sequence[str],
+        names: Sequence[str],
+        parent_ids: Sequence[int | None],
+        versions: Sequence[int],
+    ) -> None:
+        """Add new providers; the parent of each one is older. The result equals that of one ``put`` for each."""
+        first = len(self.ids)
+        rows = list(range(first, first + len(ids)))  # All dictionaries share these objects.
+        self.ids.extend(ids)
+        self.uuids.extend(uuids)
+        self.names.extend(names)
+        self.versions.extend(versions)
+        self.row_of_id.update(zip(ids, rows, strict=True))
+        self.row_of_uuid.update(zip(uuids, rows, strict=True))
+        self.row_of_name.update(zip(names, rows, strict=True))
+        for column in self._columns():
+            column.grow(len(self.ids))
+        self.alive.fill(first, True)  # a value of the column
+        self.root.fill(first, rows)
+        for row, parent_id in zip(rows, parent_ids, strict=True):
+            if parent_id is not None:
+                self._join(row, self.row_of_id[parent_id])
+        self.shape_version += len(ids)
+
+    def trim(self) -> None:
+        """Release the memory for further rows."""
+        for column in self._columns():
+            column.trim()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.generation, self.touched_s, self.parent, self.root, self.alive
 
     def _join(self, row: int, parent_row: int) -> None:
         root = int(self.root.view[parent_row])

@@ -283,13 +283,13 @@ def _group_kinds(capacity: Scores) -> tuple[AnyArray, list[list[int]]]:
 
 
 def _read_places(state: State, rows: Rows, zone_of: ZoneOf, *, pause: Pause) -> Places:
-    labels, nothing = state.membership.of_row, frozenset[int]()
+    labels_of = state.membership.labels_of
     numbers: dict[frozenset[int], int] = {}
     number_of: list[int] = []
     for at, root in enumerate(state.hosts.provider_row.data[rows].tolist()):
         if at % _CHUNK == _CHUNK - 1:
             pause()
-        number_of.append(numbers.setdefault(labels.get(root, nothing), len(numbers)))
+        number_of.append(numbers.setdefault(labels_of(root), len(numbers)))
     zone_of_set = {each: zone_of(each) for each in numbers}
     zones = sorted(set(zone_of_set.values()))
     zone_index = {zone: index for index, zone in enumerate(zones)}

@@ -71,7 +71,7 @@ def survey_hosts(
         rest: name of the zone of providers outside of all hosts.
         pause: called after each chunk of hosts.
     """
-    hosts, labels = state.hosts, state.membership.of_row
+    hosts, labels_of = state.hosts, state.membership.labels_of
     count = len(hosts.ids)
     roots, is_alive = copy(hosts.provider_row, count), copy(hosts.alive, count)
     count = len(is_alive)
@@ -80,13 +80,12 @@ def survey_hosts(
     zone_of_host: Rows = np.zeros(count, dtype=np.intp)
     is_usable: Mask = np.zeros(count, dtype=np.bool_)
     counts: dict[tuple[str, int], int] = {}
-    nothing: frozenset[int] = frozenset()
     for row, root in enumerate(roots.tolist()):
         if row % _CHUNK == _CHUNK - 1:
             pause()
         if not is_alive.item(row):
             continue
-        found = labels.get(root, nothing)
+        found = labels_of(root)
         zone = zone_of_labels.get(found)
         if zone is None:
             zone = zone_of_labels[found] = zones.setdefault(zone_of(found), len(zones))

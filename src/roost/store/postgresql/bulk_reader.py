@@ -1,13 +1,14 @@
 """Reads of many rows as of one moment, on a connection of their own."""
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import psycopg
 
-from roost.model.writes import Write
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import connect, translate_errors
+
+P = TypeVar("P")
 
 
 def connect_reader(url: str, *, deadline_s: float) -> Connection:
@@ -31,17 +32,17 @@ def bodies(connection: Connection, text: str, values: Any, *, at_once: int) -> I
             yield body
 
 
-def closing_after(connection: Connection, writes: Iterator[Write]) -> Iterator[Write]:
-    """Return the same writes; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, writes)
+def closing_after(connection: Connection, parts: Iterator[P]) -> Iterator[P]:
+    """Return the same parts; close the connection after the last one, or when the iterator is dropped."""
+    iterator = _until_closed(connection, parts)
     next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[Write]", iterator)
+    return cast("Iterator[P]", iterator)
 
 
-def _until_closed(connection: Connection, writes: Iterator[Write]) -> Iterator[Write | None]:
+def _until_closed(connection: Connection, parts: Iterator[P]) -> Iterator[P | None]:
     try:
         yield None
         with translate_errors():
-            yield from writes
+            yield from parts
     finally:
         connection.close()

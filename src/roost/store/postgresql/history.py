@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
-from roost.store.dump import writes_of
+from roost.store.dump import parts_of
 from roost.store.postgresql import older_history
 from roost.store.postgresql.bulk_reader import bodies, closing_after, connect_reader
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
 from roost.store.postgresql.writers import read_vector
-from roost.store.rules.codec import decode_writes, parts_of
+from roost.store.rules.codec import decode_writes, pack_writes
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
@@ -97,7 +97,7 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
             raise
     assert history is not None
     assert row is not None
-    return History(*history), vector, LoadedDatabase(row[0], closing_after(connection, writes_of(_scan_of(connection))))
+    return History(*history), vector, LoadedDatabase(row[0], closing_after(connection, parts_of(_scan_of(connection))))
 
 
 def past(
@@ -214,7 +214,7 @@ def write_snapshot(url: str) -> bool:
             history, vector, loaded = load(url)
             seen = f"{vector.to_text()} {history.timeline}"
             head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
-            for part, body in enumerate(parts_of(loaded.writes), start=1):
+            for part, body in enumerate(pack_writes(loaded.writes), start=1):
                 writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))
                 head["count"] = part
             return writer.execute(_HEAD, head).rowcount == 1

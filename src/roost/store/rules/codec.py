@@ -47,7 +47,7 @@ def encode_writes(writes: list[Write]) -> bytes:
     return _WRITES.encode(writes)
 
 
-def parts_of(writes: Iterable[Write]) -> Iterator[bytes]:
+def pack_writes(writes: Iterable[Write]) -> Iterator[bytes]:
     """Pack many writes into bodies of limited size, for ``decode_writes``."""
     part: list[msgspec.Raw] = []
     size = 0

@@ -5,19 +5,23 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from roost.errors import report_corruption
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
-from roost.store.dump import writes_of
-from roost.store.rules.codec import decode_writes, parts_of
+from roost.store.dump import parts_of, writes_of
+from roost.store.rules.codec import decode_writes, pack_writes
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.sqlite.file import open_reader, open_writer, translate_errors
 
+P = TypeVar("P")
+
 # The server waits for one part, not for a whole snapshot. A part waits this long for commits of the server.
 _BUSY_MS = 60_000
+# A load reads each page once, so a large cache would only take memory.
+_CACHE_KIB = 2048
 # Parts to delete per call: some milliseconds of work.
 _DROPPED_PER_CALL = 8
 _PART = "INSERT OR REPLACE INTO snapshot (position, part, made_at_s, seen, body) VALUES (?, ?, ?, '', ?)"
@@ -36,12 +40,13 @@ def load(path: Path) -> LoadedDatabase:
     with translate_errors(path):
         connection = open_reader(path)
         try:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute("BEGIN")
             position = _position(connection)
         except BaseException:
             connection.close()
             raise
-        return LoadedDatabase(position, _closing(connection, path, writes_of(_scan_of(connection))))
+        return LoadedDatabase(position, _closing(connection, path, parts_of(_scan_of(connection))))
 
 
 def past(path: Path, position: int, after: FeedMark | None = None) -> Past | None:
@@ -85,18 +90,18 @@ def _writes_between(
         yield from decode_writes(body)
 
 
-def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write]:
-    """Return the same writes; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, path, writes)
+def _closing(connection: sqlite3.Connection, path: Path, parts: Iterator[P]) -> Iterator[P]:
+    """Return the same parts; close the connection after the last one, or when the iterator is dropped."""
+    iterator = _until_closed(connection, path, parts)
     next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[Write]", iterator)
+    return cast("Iterator[P]", iterator)
 
 
-def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
+def _until_closed(connection: sqlite3.Connection, path: Path, parts: Iterator[P]) -> Iterator[P | None]:
     try:
         yield None
         with translate_errors(path), report_corruption("a row"):
-            yield from writes
+            yield from parts
     finally:
         connection.close()
 
@@ -133,7 +138,7 @@ def write_snapshot(path: Path) -> bool:
         if writer.execute("SELECT 1 FROM snapshot WHERE position = ? AND part = 0", (position,)).fetchone():
             return False
         count = 0
-        for count, body in enumerate(parts_of(writes_of(_scan_of(reader))), start=1):
+        for count, body in enumerate(pack_writes(writes_of(_scan_of(reader))), start=1):
             writer.execute(_PART, (position, count, made_at_s, body))
         reader.execute("ROLLBACK")
         # Make the head durable, and with it all parts, which precede it in the log.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roost.engine.columns import label_bits as engine_labels
 from roost.engine.columns.change_log import Changes
-from roost.engine.columns.column import Column
+from roost.engine.columns.column import Column, RowSet
 from roost.engine.columns.inventory_columns import ClassColumns, fits
 from roost.engine.columns.label_bits import Labels
 from roost.engine.columns.types import NO_INVENTORY
@@ -150,3 +150,31 @@ def test_changes_since_a_position_are_none_once_the_log_is_truncated():
     epoch = changes.epoch
     changes.touch_all()
     assert (changes.epoch, fork.epoch) == (epoch + 1, epoch)
+
+
+def test_row_set_equals_a_set():
+    rows, plain = RowSet(2), set[int]()
+    rows.grow(9)
+    for row in (3, 3, 8, 0):
+        rows.add(row)
+        plain.add(row)
+    copy = rows.fork()
+    for row in (8, 5):
+        rows.discard(row)
+        plain.discard(row)
+    assert (list(rows), len(rows), rows.rows.tolist()) == (sorted(plain), len(plain), sorted(plain))
+    assert 3 in rows
+    assert 8 not in rows
+    rows.update(np.array([3, 4]))
+    assert (list(rows), len(rows), list(copy)) == ([0, 3, 4], 3, [0, 3, 8])
+
+
+def test_trimmed_column_keeps_its_rows_and_grows():
+    column = Column(np.int64, fill=7)
+    column.grow(100)
+    column.each[99] = 1
+    column.grow(101)
+    column.trim()
+    assert len(column.data) == 101
+    column.grow(102)
+    assert column.view[98:].tolist() == [7, 1, 7, 7]

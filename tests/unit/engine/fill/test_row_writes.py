@@ -1,0 +1,25 @@
+import numpy as np
+
+from roost.engine.fill.row_writes import writes_of
+from roost.engine.fill.table_columns import InventoryColumns, LabelColumns
+from roost.model.writes import InventoryRow, PutGeneration, PutInventories, PutMembership
+
+
+def stocks(*ids):
+    ones = np.ones(len(ids), dtype=np.int64)
+    return InventoryColumns(np.array(ids), 8 * ones, 0 * ones, ones, ones, ones, ones / 2, 5 * ones)
+
+
+def test_inventories_of_a_provider_in_two_parts_are_one_write():
+    first, second = stocks(1 << 16, 1 << 16 | 1), stocks(1 << 16 | 2, 2 << 16 | 1)
+    row = (8, 0, 1, 1, 1, 0.5)
+    assert list(writes_of([first, second])) == [
+        PutInventories(1, 0, [InventoryRow(1, *row), InventoryRow(2, *row)]),
+        PutInventories(2, 0, [InventoryRow(1, *row)]),
+        PutGeneration(1, 5),
+    ]
+
+
+def test_labels_are_grouped_by_provider():
+    part = LabelColumns("membership", np.array([1, 1, 3]), np.array([7, 8, 7]))
+    assert list(writes_of([part])) == [PutMembership(1, 0, [7, 8]), PutMembership(3, 0, [7])]
