@@ -1,7 +1,8 @@
 """A whole database as columns or as writes, in a valid order of application."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from roost.engine.columns.types import AnyArray
 from roost.engine.fill import row_writes
 from roost.engine.fill.table_columns import (
+    ClaimColumns,
     HostColumns,
     InventoryColumns,
     LabelColumns,
@@ -18,11 +20,7 @@ from roost.engine.fill.table_columns import (
 )
 from roost.model.work.operation import IO_TASKS
 from roost.model.writes import (
-    Claim,
-    ConsumerRow,
     DropSymbol,
-    InstanceRow,
-    Place,
     PutDocument,
     PutGroup,
     PutProvider,
@@ -54,7 +52,6 @@ from roost.store.rules.writes.symbols import DROPPED
 _ROWS_MAX = 500
 # Batches of inventories in one part: arrays of some thousand rows are fast and small.
 _BATCHES_PER_PART = 20
-_CONSUMERS_PER_CLAIM = 500
 _INVENTORY_KINDS = tuple("f" if kind == "float8" else "i" for kind in INVENTORY.types)
 
 # Returns the rows of a table in the order of its key, each with its columns in the order of the table.
@@ -144,38 +141,37 @@ def _labels(scan: Scan, table: Table, kind: LabelKind) -> Iterator[LabelColumns]
         yield LabelColumns(kind, *map(np.concatenate, zip(*batches, strict=True)))
 
 
-def _claims(scan: Scan) -> Iterator[Claim]:
+def _claims(scan: Scan) -> Iterator[ClaimColumns]:
     """Yield all claims; read consumers, allocations and instances side by side, in the order of consumers."""
     occupied = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
-    takes, instances = _RowsByConsumer(scan(ALLOCATION)), _RowsByConsumer(scan(INSTANCE))
-    claim = Claim([], [], [], [])
-    for row in scan(CONSUMER):
-        claim.consumers.append(ConsumerRow(*row))
-        claim.takes.extend(takes.of(row[0]))
-        for values in instances.of(row[0]):
-            instance = InstanceRow(*values)
-            claim.instances.append(instance)
-            if (instance.group_id, instance.scope) in occupied:
-                claim.places.append(Place(instance.group_id, instance.scope, instance.holder, 1, 0))
-        if len(claim.consumers) == _CONSUMERS_PER_CLAIM:
-            yield claim
-            claim = Claim([], [], [], [])
-    if claim.consumers:
-        yield claim
+    takes, instances = _ColumnsByConsumer(scan, ALLOCATION), _ColumnsByConsumer(scan, INSTANCE)
+    for consumers in _batches(scan(CONSUMER)):
+        own = instances.of(consumers[0])
+        _, _, _, _, group_ids, scopes, _ = own
+        has_place = [key in occupied for key in zip(group_ids, scopes, strict=True)]
+        yield ClaimColumns(consumers, takes.of(consumers[0]), own, has_place)
 
 
-class _RowsByConsumer:
-    """Rows of a table in the order of consumers, read consumer by consumer."""
+class _ColumnsByConsumer:
+    """Columns of a table in the order of consumers, read for some consumers at a time."""
 
-    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._rows = iter(rows)
-        self._next = next(self._rows, None)
+    def __init__(self, scan: Scan, table: Table) -> None:
+        self._batches = _batches(scan(table))
+        self._nothing: tuple[Sequence[Any], ...] = tuple(() for _ in table.columns)
+        self._next = next(self._batches, self._nothing)
 
-    def of(self, consumer_id: int) -> list[tuple[Any, ...]]:
-        """Return the rows of one consumer; rows of missing consumers are skipped."""
-        own = []
-        while self._next is not None and self._next[0] <= consumer_id:
-            if self._next[0] == consumer_id:
-                own.append(self._next)
-            self._next = next(self._rows, None)
-        return own
+    def of(self, consumer_ids: Sequence[int]) -> tuple[Sequence[Any], ...]:
+        """Return the rows of the next consumers; rows of missing consumers are skipped."""
+        last, found = consumer_ids[-1], [self._nothing]
+        while self._next[0] and self._next[0][-1] <= last:
+            found.append(self._next)
+            self._next = next(self._batches, self._nothing)
+        end = bisect_right(self._next[0], last)
+        found.append(tuple(column[:end] for column in self._next))
+        self._next = tuple(column[end:] for column in self._next)
+        columns = tuple(tuple(chain.from_iterable(parts)) for parts in zip(*found, strict=True))
+        present = set(consumer_ids)
+        if present.issuperset(columns[0]):
+            return columns
+        is_own = [consumer_id in present for consumer_id in columns[0]]
+        return tuple(tuple(compress(column, is_own)) for column in columns)

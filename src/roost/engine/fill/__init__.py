@@ -4,6 +4,7 @@
 ``loaded_database``: the content of a database.
 ``state_fill``: adds them to a state.
 ``row_writes``: columns as one write for each row.
+``claim_fill``: consumers with their allocations and instances.
 ``host_totals``: the totals of all hosts at once.
 ``uuid_text``: uuids as text.
 """

@@ -1,12 +1,14 @@
 """The totals of all hosts at once."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from roost.engine.columns.column import Column
 from roost.engine.columns.state import State
-from roost.engine.columns.types import Amounts, Scores
+from roost.engine.columns.types import Amounts, Mask, Rows, Scores
+from roost.model.host import HostFacts
 
 
 def recount_all_hosts(state: State) -> None:
@@ -14,17 +16,17 @@ def recount_all_hosts(state: State) -> None:
     hosts = state.hosts
     if not len(hosts):
         return
-    sums, facts = _Sums(state), hosts.facts
-    columns: dict[str, Amounts | Scores | list[int]] = {
-        "vcpus_total": _report([each.vcpus_total for each in facts], default=sums.of("total", "VCPU", "PCPU")),
-        "cpu_allocation_ratio": _report([each.cpu_allocation_ratio for each in facts], default=sums.ratios("VCPU")),
-        "total_usable_ram_mb": _report([each.memory_mb for each in facts], default=sums.of("total", "MEMORY_MB")),
-        "total_usable_disk_gb": _report([each.local_gb for each in facts], default=sums.of("total", "DISK_GB")),
+    sums, reported = _Sums(state), _Reports(hosts.facts)
+    columns: dict[str, Amounts | Scores] = {
+        "vcpus_total": reported.or_else(lambda each: each.vcpus_total, sums.of("total", "VCPU", "PCPU")),
+        "cpu_allocation_ratio": reported.or_else(lambda each: each.cpu_allocation_ratio, sums.ratios("VCPU")),
+        "total_usable_ram_mb": reported.or_else(lambda each: each.memory_mb, sums.of("total", "MEMORY_MB")),
+        "total_usable_disk_gb": reported.or_else(lambda each: each.local_gb, sums.of("total", "DISK_GB")),
         "reserved_ram_mb": sums.of("reserved", "MEMORY_MB"),
         "reserved_disk_gb": sums.of("reserved", "DISK_GB"),
-        "num_io_ops": [each.num_io_ops for each in facts],
-        "failed_builds": [each.failed_builds for each in facts],
-        "hypervisor_version": [each.hypervisor_version for each in facts],
+        "num_io_ops": reported.of(lambda each: each.num_io_ops),
+        "failed_builds": reported.of(lambda each: each.failed_builds),
+        "hypervisor_version": reported.of(lambda each: each.hypervisor_version),
         "vcpus_used": sums.of("used", "VCPU", "PCPU"),
         "used_ram_mb": sums.of("used", "MEMORY_MB"),
         "used_disk_gb": sums.of("used", "DISK_GB"),
@@ -66,8 +68,22 @@ class _Sums:
         return np.where(np.isneginf(ratios), 1.0, ratios)
 
 
-def _report(reported: list[int | None] | list[float | None], *, default: Amounts | Scores) -> Scores:
-    """Return the reported values, and the defaults for hosts that report none."""
-    values = np.array([0.0 if each is None else each for each in reported], dtype=np.float64)
-    is_absent = np.array([each is None for each in reported])
-    return np.where(is_absent, default, values)
+class _Reports:
+    """The facts of the hosts; each distinct object is read once."""
+
+    def __init__(self, facts: list[HostFacts]) -> None:
+        self._facts = list({id(each): each for each in facts}.values())
+        codes = {id(each): code for code, each in enumerate(self._facts)}
+        self._codes: Rows = np.array([codes[id(each)] for each in facts], dtype=np.intp)
+
+    def of(self, read: Callable[[HostFacts], float]) -> Scores:
+        """Return a fact of each host: float64, shape (hosts,)."""
+        values: Scores = np.array([read(each) for each in self._facts], dtype=np.float64)
+        return values[self._codes]
+
+    def or_else(self, read: Callable[[HostFacts], float | None], default: Amounts | Scores) -> Scores:
+        """Return a fact of each host, and the default of hosts that do not report it."""
+        found = [read(each) for each in self._facts]
+        values: Scores = np.array([0.0 if each is None else each for each in found], dtype=np.float64)
+        is_absent: Mask = np.array([each is None for each in found])
+        return np.where(is_absent[self._codes], default, values[self._codes])

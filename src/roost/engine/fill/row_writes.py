@@ -7,12 +7,23 @@ from typing import TypeAlias
 
 import msgspec
 
-from roost.engine.fill.table_columns import HostColumns, InventoryColumns, LabelColumns, Part, ProviderColumns
+from roost.engine.fill.table_columns import (
+    ClaimColumns,
+    HostColumns,
+    InventoryColumns,
+    LabelColumns,
+    Part,
+    ProviderColumns,
+)
 from roost.model.writes import (
     CLASS_BITS,
     CLASS_MASK,
     GENERATION_SLOT,
+    Claim,
+    ConsumerRow,
+    InstanceRow,
     InventoryRow,
+    Place,
     PutGeneration,
     PutHost,
     PutInventories,
@@ -44,6 +55,8 @@ def writes_of(parts: Iterable[Part]) -> Iterator[Write]:
                     yield from _labels(part)
                 case HostColumns():
                     yield from _hosts(part)
+                case ClaimColumns():
+                    yield _claim(part)
                 case InventoryColumns():
                     raise AssertionError("inventories are consecutive parts")
                 case _:
@@ -81,3 +94,18 @@ def _labels(part: LabelColumns) -> Iterator[PutTraits | PutMembership]:
 def _hosts(part: HostColumns) -> Iterator[PutHost]:
     for host_id, provider_id, host, node, facts, version in zip(*part, strict=True):
         yield PutHost(host_id, provider_id, host, node, msgspec.Raw(facts), version)
+
+
+def _claim(part: ClaimColumns) -> Claim:
+    """Return the claim of some consumers. The limit of a place is 0: the store checked it at the claim."""
+    instances = [InstanceRow(*row) for row in zip(*part.instances, strict=True)]
+    return Claim(
+        [ConsumerRow(*row) for row in zip(*part.consumers, strict=True)],
+        [(consumer_id, inventory_id, amount) for consumer_id, inventory_id, amount in zip(*part.takes, strict=True)],
+        instances,
+        [
+            Place(each.group_id, each.scope, each.holder, 1, 0)
+            for each, has_place in zip(instances, part.has_place, strict=True)
+            if has_place
+        ],
+    )

@@ -8,8 +8,16 @@ import numpy as np
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask, Rows
+from roost.engine.fill.claim_fill import ClaimFill
 from roost.engine.fill.host_totals import recount_all_hosts
-from roost.engine.fill.table_columns import HostColumns, InventoryColumns, LabelColumns, Part, ProviderColumns
+from roost.engine.fill.table_columns import (
+    ClaimColumns,
+    HostColumns,
+    InventoryColumns,
+    LabelColumns,
+    Part,
+    ProviderColumns,
+)
 from roost.engine.fill.uuid_text import uuid_texts
 from roost.model.host import HostFacts
 from roost.model.writes import CLASS_BITS, CLASS_MASK, GENERATION_SLOT
@@ -45,6 +53,7 @@ class StateFill:
         self._facts: dict[bytes, HostFacts] = {}  # equal facts are one object
         self._generations: list[tuple[Rows, Amounts]] = []
         self._with_inventory: list[Rows] = []
+        self._claims = ClaimFill(state, self._rows_of)
 
     def add(self, part: Part) -> None:
         """Add the next part."""
@@ -57,6 +66,8 @@ class StateFill:
                 self._add_labels(part)
             case HostColumns():
                 self._add_hosts(part)
+            case ClaimColumns():
+                self._claims.add(part)
             case _:
                 apply(self._state, part)
 
@@ -65,10 +76,11 @@ class StateFill:
         state = self._state
         state.providers.trim()
         state.hosts.trim()
-        if self._with_inventory:
-            rows = np.unique(np.concatenate(self._with_inventory))
-            state.providers.generation.data[rows] += 1
-            state.inventory_version += len(rows)
+        has_inventory: Mask = np.zeros(len(state.providers), dtype=np.bool_)
+        for rows in self._with_inventory:
+            has_inventory[rows] = True
+        state.providers.generation.data[: len(state.providers)] += has_inventory
+        state.inventory_version += int(np.count_nonzero(has_inventory))
         for rows, generations in self._generations:
             state.providers.generation.data[rows] = generations
         recount_all_hosts(state)

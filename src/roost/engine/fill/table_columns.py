@@ -1,7 +1,7 @@
 """Rows of the tables as columns, to fill an empty state without an object for each row."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from roost.engine.columns.types import Amounts, Scores
 from roost.model.writes import Write
@@ -55,5 +55,14 @@ class HostColumns(NamedTuple):
     versions: Sequence[int]
 
 
-# A part of a database. Small tables, and claims, come as writes.
-Part: TypeAlias = Write | ProviderColumns | InventoryColumns | LabelColumns | HostColumns
+class ClaimColumns(NamedTuple):
+    """New consumers, in the order of their ids, with all their allocations and instances, sorted by consumer."""
+
+    consumers: Sequence[Sequence[Any]]  # columns in the order of the fields of ``ConsumerRow``
+    takes: Sequence[Sequence[int]]  # consumer id, inventory id, amount
+    instances: Sequence[Sequence[int]]  # columns in the order of the fields of ``InstanceRow``
+    has_place: Sequence[bool]  # of instances: whether each one counts in the places of its group
+
+
+# A part of a database. Small tables come as writes.
+Part: TypeAlias = Write | ProviderColumns | InventoryColumns | LabelColumns | HostColumns | ClaimColumns
