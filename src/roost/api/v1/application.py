@@ -236,7 +236,7 @@ def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
     Raises:
         Problem: 415, the body is not declared as JSON; 400, body or query is invalid, or the route does not read it.
     """
-    if route.body is not None and request.body:
+    if route.body is not None:
         _check_media_type(request)
     check_unused(request, has_body=route.body is not None, has_query=route.query is not None)
     body = None if route.body is None else decode_body(request.body, route.body)
@@ -244,5 +244,5 @@ def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
 
 
 def _check_media_type(request: Request) -> None:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+    if request.body and request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Problem(415, f"the body and its content-type must be {JSON}")
