@@ -10,7 +10,7 @@ from roost.simulator.cluster.seed_runs import run_seeds, sum_results
 from roost.simulator.cluster.simulation import SeedResult
 
 _BAR = 40
-_SEEDS = "0-3499,3602,3629,3640,3866,4056,5068,5111,5200,5212,6219,6275"
+_SEEDS = "0-3499,3602,3629,3640,3866,4056,5068,5111,5200,5212,6180,6219,6236,6275"
 
 
 def parse_seeds(text: str) -> list[int]:

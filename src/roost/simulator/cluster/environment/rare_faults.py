@@ -98,12 +98,14 @@ _SINGLE_FOCUSES: Mapping[int, Focus] = MappingProxyType(
         5_111: Focus("confirm", ("part",), ("destroy",), needs="resize"),
         5_200: Focus("revert", ("copy",), ("inspect",), needs="resize"),
         5_212: Focus("revert", ("copy",), ("inspect",), needs="resize"),
+        6_180: Focus("resize", ("prepare",), ("discard",)),
         6_219: Focus("revert", ("copy",), ("inspect",), needs="resize"),
         6_275: Focus("migrate", ("copy",), ("send_disk",)),
     }
 )
-# 3602: a returning host waits for an operation; 3866: an operation of the backup would destroy the only guest.
-HELD_SEEDS = (*range(3_300, 3_500), 3_602, 3_866, *_SINGLE_FOCUSES)
+# 3602: a returning host waits for an operation; 3866: an operation of the backup would destroy the only guest; 6236: a
+# reset is cancelled while it looks for the holder.
+HELD_SEEDS = (*range(3_300, 3_500), 3_602, 3_866, 6_236, *_SINGLE_FOCUSES)
 # Requests of the focus are more frequent by this factor.
 FOCUS_WEIGHT = 10
 
