@@ -26,7 +26,7 @@ def split_batch(request: Request) -> list[Request]:
     """Return the requests of a batch: each has the client of the batch, and an id and a key of its own.
 
     Raises:
-        Problem: 400, the body is no batch.
+        Problem: 400, the body is not a valid batch.
     """
     return [
         _part_of(request, bytes(each.request), key=each.idempotency_key)

@@ -61,7 +61,7 @@ def new_key() -> str:
 
 
 class _Refused(Exception):
-    """The answer to a request for events is no stream."""
+    """The server answered a request for events without a stream."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

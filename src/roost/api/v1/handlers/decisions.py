@@ -73,7 +73,7 @@ def create_batch(_: Call) -> Response:
     """Decide up to 256 independent requests in their order, each as if it had come alone.
 
     Returns an answer for each request, with its status. An error of one request does not affect the others. All of
-    them can share one commit. Dry runs are not possible. Fails with 400 if the body is no batch.
+    them can share one commit. Dry runs are not possible. Fails with 400 if the body is not a valid batch.
     """
     raise AssertionError("the application enters each request of a batch on its own")
 
