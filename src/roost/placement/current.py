@@ -168,7 +168,7 @@ class Current:
         self._date(state)
         loaded = self.store.load()
         try:
-            with _collect_no_garbage():
+            with pause_collection():
                 fill(state, loaded.parts)
         except (msgspec.MsgspecError, ValueError) as error:
             raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
@@ -356,8 +356,8 @@ class Current:
 
 
 @contextmanager
-def _collect_no_garbage() -> Iterator[None]:
-    """Pause the garbage collector: it would visit the growing columns again and again, and find nothing."""
+def pause_collection() -> Iterator[None]:
+    """Pause the garbage collector: it would visit growing data again and again, and find little."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,5 @@
 """Parallel runs, each in a process of its own, so that its memory is freed when it ends."""
 
-import gc
 import multiprocessing
 import signal
 import traceback
@@ -149,15 +148,3 @@ def _block_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def pause_collection() -> Iterator[None]:
-    """Pause the collection of cycles, which takes a fifth of a run and finds little."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

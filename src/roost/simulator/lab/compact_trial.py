@@ -8,11 +8,11 @@ import msgspec
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
+from roost.placement.current import pause_collection
 from roost.scheduler.framework.plugin import NoOptions, Rules
 from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.lab.compact_policies import POLICIES
 from roost.simulator.replay import Progress
-from roost.simulator.workers import pause_collection
 
 if TYPE_CHECKING:
     from roost.product import Roost

@@ -18,6 +18,7 @@ from roost.model.image import Image
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
+from roost.placement.current import pause_collection
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.pipeline.budget import lift_search_limit
@@ -27,7 +28,6 @@ from roost.simulator.lab.gpu_policies import MODEL_STAT, POLICIES, TAG_PROPERTY,
 from roost.simulator.lab.typical_pods import CAUSES, find_typical_pods, sum_causes
 from roost.simulator.replay import Progress
 from roost.simulator.traces.openb import GPU_MILLI, PodShape, build_query, build_tree
-from roost.simulator.workers import pause_collection
 
 if TYPE_CHECKING:
     from roost.engine.columns.state import State
