@@ -12,6 +12,7 @@ from roost.app import Roost
 from roost.errors import BadRequest, NotFound
 from roost.model.evidence.explain import Explanation
 from roost.model.fleet import Departure
+from roost.model.names import amount_text
 from roost.model.request import Request
 from roost.scheduler.explain import relaxations
 from roost.scheduler.framework.host_view import HostView
@@ -104,8 +105,26 @@ def compare_nearest(roost: Roost, shape, explanation: Explanation, refusals: lis
     assert [miss.host for miss in explanation.nearest] == wanted
     for miss in explanation.nearest:
         row = state.hosts.names.index(miss.host)
-        refusing = [explanation.rules[at].reason for at, refused in enumerate(refusals) if row in refused]
+        refusing = [
+            largest_unit_reason(state, shape, at=at, row=row) or explanation.rules[at].reason
+            for at, refused in enumerate(refusals)
+            if row in refused
+        ]
         assert [each.reason for each in miss.shortfalls] == refusing
+
+
+def largest_unit_reason(state, shape, *, at: int, row: int) -> str:
+    """Return the reason of a host whose largest unit is below the amount; empty when units permit it."""
+    check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
+    if getattr(check, "units", None) is None:
+        return ""
+    rows = state.providers.rows_of_tree(state.hosts.provider_row.each[row])
+    rows = rows + [lender for lender, served in check.lenders if served[row]]
+    columns = state.inventory(check.class_id)
+    largest = max((columns.max_unit.each[each] for each in rows if columns.total.each[each] > 0), default=0)
+    if not 0 < largest < check.amount:
+        return ""
+    return f"accept at most {amount_text(state.class_ids.name_of(check.class_id), largest)} in one allocation"
 
 
 def compare_changes(roost: Roost, request: Request, explanation: Explanation) -> None:
