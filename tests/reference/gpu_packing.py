@@ -57,7 +57,8 @@ def typical_pods(pods: list[Pod]) -> list[tuple[tuple[int, int, int, str], float
             break
         covered += count
         found.append((kind, count))
-    return [(kind, count / covered) for kind, count in found]
+    scale = covered / len(pods)
+    return [(kind, count / len(pods) / scale) for kind, count in found]
 
 
 def causes(host: Host, typical) -> list[float]:

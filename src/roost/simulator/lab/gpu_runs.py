@@ -19,7 +19,7 @@ from roost.simulator.workers import run_all
 
 RANDOM = "random"  # the only policy with several placements of one order of arrivals
 # Incremented when the arithmetic or a result changes its meaning.
-_RESULT_VERSION = 2
+_RESULT_VERSION = 3
 
 
 class GpuRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,8 +62,9 @@ def find_typical_pods(pods: Sequence[Pod]) -> list[TypicalPod]:
             break
         covered += count
         taken.append((kind, count))
-    # One division: another rounding of the shares changes ties, and with them the results.
-    return [TypicalPod(kind, count / covered) for kind, count in taken]
+    # Shares of all pods, scaled to a sum of 1, as published: another rounding changes ties, and with them the results.
+    scale = covered / len(pods)
+    return [TypicalPod(kind, count / len(pods) / scale) for kind, count in taken]
 
 
 class HostState(NamedTuple):
