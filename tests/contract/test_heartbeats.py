@@ -1,5 +1,7 @@
 """Heartbeats: which processes of a PostgreSQL database live, and with which program."""
 
+import os
+import socket
 import threading
 from contextlib import closing
 
@@ -7,10 +9,12 @@ import psycopg
 import pytest
 
 from roost import __version__
+from roost.cli.views.database_view import database_lines
 from roost.errors import StoreGone
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import heartbeat
+from roost.store.backends import status_of
 from roost.store.postgresql import heartbeats
 from roost.store.postgresql.link import connect
 from roost.store.postgresql.store import PostgresStore
@@ -39,6 +43,19 @@ def test_a_store_is_live_from_its_opening_to_its_end(postgres_url, database):
         other.close()
         assert live(database) == [store.process]
     assert live(database) == []
+
+
+def test_status_of_a_database_lists_its_processes(postgres_url):
+    name = "roost 8000000000000001"
+    with closing(PostgresStore(postgres_url)), psycopg.connect(postgres_url, application_name=name):
+        first, _, head, *lines = database_lines(status_of(postgres_url))
+    assert first.startswith(f"schema {SCHEMA_VERSION}, for programs with schema ")
+    assert head.split() == ["machine", "version", "schema", "started", "heartbeat"]
+    own, older = sorted((" ".join(line.split()) for line in lines), key=lambda line: "older" in line)
+    assert own.startswith(f"{socket.gethostname()}:{os.getpid()} {__version__} {SCHEMA_VERSION} ")
+    assert own.endswith(" s ago")
+    assert older.startswith("this machine unknown older")
+    assert older.endswith(" none")
 
 
 def test_readers_are_not_live_writers(postgres_url, database):
@@ -100,6 +117,9 @@ class FlakyBeats:
         self.count = 0
         self.is_repeated = threading.Event()
         self.is_ended = False
+
+    def begin(self):
+        """See ``Beats``."""
 
     def beat(self):
         """See ``Beats``."""

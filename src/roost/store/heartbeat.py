@@ -15,6 +15,14 @@ class Beats(Protocol):
 
     process: int  # its number
 
+    def begin(self) -> None:
+        """Write the first heartbeat, unless the database needs another program.
+
+        Raises:
+            StoreOutdated: it does.
+            Unavailable: the database does not answer.
+        """
+
     def beat(self) -> Sequence[LiveWriter]:
         """Write a heartbeat, and return the live processes, with this one.
 
@@ -41,7 +49,8 @@ class Heartbeat:
         self._beats = beats
         self._is_ended = threading.Event()
         self.process = beats.process
-        self._writers = beats.beat()  # Other processes know this one before it serves.
+        beats.begin()  # Other processes know this one before it serves.
+        self._writers = beats.beat()
         self._thread = threading.Thread(target=self._run, name="roost-heartbeat", daemon=True)
         self._thread.start()
 

@@ -28,6 +28,7 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
+from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
@@ -208,6 +209,10 @@ class Link:
             with translate_errors():  # The queries wait for a running restore, which may end this connection, too.
                 self._end_previous(connection)
                 row = connection.execute(HISTORY).fetchone()
+                oldest = connection.execute(READABLE_FROM).fetchone()
+            # An upgrade does not wait for a process without a connection.
+            oldest_text = "" if oldest is None else str(oldest[0])
+            check_version(SCHEMA_VERSION, "the PostgreSQL database", readable_from=oldest_text)
         except BaseException:
             connection.close()
             raise

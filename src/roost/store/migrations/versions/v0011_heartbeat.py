@@ -1,6 +1,6 @@
-"""Heartbeats: the live processes of a database, with the versions of their programs.
+"""Heartbeats, and the oldest program that may serve the database.
 
-A table of its own, so that heartbeats abort no commit.
+Heartbeats have a table of their own, so that they abort no commit.
 """
 
 import sqlalchemy
@@ -8,10 +8,13 @@ from alembic import op
 
 revision = "0011"
 down_revision = "0010"
+phase = "expand"
+
+_OLDEST = "INSERT INTO compatibility (readable_from) SELECT '0010' WHERE NOT EXISTS (SELECT 1 FROM compatibility)"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the tables."""
     op.create_table(
         "heartbeat",
         sqlalchemy.Column("process", sqlalchemy.BigInteger, primary_key=True, autoincrement=False),
@@ -22,3 +25,7 @@ def upgrade() -> None:
         sqlalchemy.Column("heard_at_s", sqlalchemy.Double, nullable=False),
         if_not_exists=True,
     )
+    op.create_table(
+        "compatibility", sqlalchemy.Column("readable_from", sqlalchemy.Text, nullable=False), if_not_exists=True
+    )
+    op.execute(_OLDEST)
