@@ -7,7 +7,7 @@ from typing import Protocol
 
 from roost.errors import RoostError
 from roost.ports import LiveWriter
-from roost.store.rules.liveness import BEAT_S
+from roost.store.rules.liveness import BEAT_S, lowest_schema
 
 
 class Beats(Protocol):
@@ -50,7 +50,7 @@ class Heartbeat:
         self._is_ended = threading.Event()
         self.process = beats.process
         beats.begin()  # Other processes know this one before it serves.
-        self._writers = beats.beat()
+        self._set(beats.beat())
         self._thread = threading.Thread(target=self._run, name="roost-heartbeat", daemon=True)
         self._thread.start()
 
@@ -58,6 +58,11 @@ class Heartbeat:
     def writers(self) -> Sequence[LiveWriter]:
         """The live processes at the last heartbeat."""
         return self._writers
+
+    @property
+    def lowest_schema(self) -> str:
+        """The lowest schema of their programs; see ``liveness``."""
+        return self._lowest_schema
 
     def stop(self) -> None:
         """End the thread, after a running heartbeat, and the heartbeats."""
@@ -70,4 +75,7 @@ class Heartbeat:
         while not self._is_ended.wait(BEAT_S):
             # Without the database, this process cannot write either. The next heartbeat tries again.
             with suppress(RoostError):
-                self._writers = self._beats.beat()
+                self._set(self._beats.beat())
+
+    def _set(self, writers: Sequence[LiveWriter]) -> None:
+        self._writers, self._lowest_schema = writers, lowest_schema(writers)

@@ -17,6 +17,7 @@ from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.heartbeat import Heartbeat
+from roost.store.newer_peer import NewerPeers, UnknownChange
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.postgresql import heartbeats, link, work, writers
 from roost.store.postgresql import history as postgresql_history
@@ -30,6 +31,7 @@ from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
+from roost.store.rules.feed_kinds import newer_kinds
 from roost.store.rules.prune import Deletions, Row, choose_deletions
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
@@ -129,6 +131,7 @@ class PostgresStore:
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
         self._writer = writers.OwnWriter(self._link.process)
+        self._newer_peers = NewerPeers()
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
@@ -184,6 +187,7 @@ class PostgresStore:
         raise ``Unavailable``. If the commit took place, ``changes`` returns it like a commit of another process.
         """
         assert are_committable(items), "PutGeneration is never committed"
+        self._check_readable(items)
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
@@ -206,6 +210,14 @@ class PostgresStore:
                 if isinstance(error, errors.UniqueViolation) and error.diag.constraint_name == _WRITER_KEY:
                     self._writer.lose()
         raise Unavailable("PostgreSQL: a commit lost its connection, or a race with others, too often: retry later")
+
+    def _check_readable(self, items: Sequence[Item]) -> None:
+        """Refuse kinds of writes that a live process of an older program cannot read."""
+        newer = newer_kinds("" if self._beats is None else self._beats.lowest_schema)
+        if newer and any(type(write) in newer for item in items for write in item.writes):
+            raise Unavailable(
+                "processes of an older Roost cannot read this change: upgrade all of them, as `roost db status` lists"
+            )
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
@@ -277,6 +289,9 @@ class PostgresStore:
         try:
             changes = self._reader.read(self._link)
         except StoreReplaced:
+            return None
+        except UnknownChange as change:
+            self._newer_peers.note(change, [writer.schema for writer in self.live_writers()])
             return None
         if changes is None:
             log.event("changes_lost", found_by="read")
