@@ -218,12 +218,12 @@ def test_load_waits_for_a_server_that_returns():
 def test_upgrade_is_refused_while_a_process_is_connected(postgres_server):
     with postgres.fresh_database(postgres_server) as url, closing(PostgresStore(url)):
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '0001'")
-        with pytest.raises(StoreBusy, match=r"are connected to .*, from this machine: stop all of them"):
+            connection.execute("UPDATE schema_version SET version_num = '0001'")
+        with pytest.raises(StoreBusy, match=r"an unknown version on this machine: replace or stop all of them"):
             upgrade(url)
         assert version_of(url) == "0001"
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = %s", (SCHEMA_VERSION,))
+            connection.execute("UPDATE schema_version SET version_num = %s", (SCHEMA_VERSION,))
         upgrade(url)  # The schema is current, so processes may stay.
 
 
@@ -261,7 +261,11 @@ def test_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_serve
             assert commit(store, item(provider(1))) == [""]
         upgrade(url)
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+            connection.execute("UPDATE schema_version SET version_num = '9999'")
+        upgrade(url)
+        PostgresStore(url).close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE compatibility SET readable_from = '9999'")
         for act in (PostgresStore, upgrade):
             with pytest.raises(StoreOutdated, match="newer"):
                 act(url)

@@ -121,7 +121,12 @@ def test_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
 def test_a_newer_schema_is_refused(path):
     SqliteStore(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9998'")
+        connection.commit()
+    upgrade(path)
+    SqliteStore(path).close()  # An upgrade that only adds something does not keep this program away.
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE compatibility SET readable_from = '9999'")
         connection.commit()
     for act in (SqliteStore, upgrade):
         with pytest.raises(StoreOutdated, match="newer"):

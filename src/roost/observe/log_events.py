@@ -62,6 +62,7 @@ SERVERS: Mapping[str, LogEvent] = {
         database_fails="The deciding thread gets an error from the database.",
         database_failed_over="Another PostgreSQL server took over.",
         changes_lost="Changes that this process knew are not in the database; it reads the whole database again.",
+        newer_peer="A newer Roost wrote an unknown change; this process reads all tables; at most one line a minute.",
         database_unusable="Requests of clients fail because of the database; at most one line a minute.",
         commits_not_synchronous="A failover of PostgreSQL may lose acknowledged commits.",
         webhook_fails="The receiver of the webhook does not accept events.",

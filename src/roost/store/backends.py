@@ -7,8 +7,9 @@ from typing import NamedTuple
 from roost.errors import BadSettings, extra_hint, missing_store
 from roost.model.settings import roost_settings as model_settings
 from roost.ports import Store
-from roost.store.database import Database
+from roost.store.database import Database, DatabaseStatus
 from roost.store.reader import ReadingStore
+from roost.store.rules.schema import SCHEMA_VERSION
 
 _DEFAULTS = model_settings.Store()
 
@@ -118,8 +119,24 @@ def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _
 
 
 def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
-    """Upgrade a database to the schema of this program; no process may serve it meanwhile."""
+    """Upgrade a database to the schema of this program; no process of an older program may serve it meanwhile.
+
+    Raises:
+        StoreBusy: one serves it.
+    """
     database_at(url_or_path).upgrade(settings)
+
+
+def expand(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
+    """Make the part of an upgrade that processes of the version before do not notice.
+
+    Raises:
+        BadRequest: it is a SQLite file.
+        StoreOutdated: another upgrade comes first.
+        StoreBusy: a long statement locks a table.
+        Unavailable: PostgreSQL does not answer.
+    """
+    database_at(url_or_path).expand(settings)
 
 
 def sync(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
@@ -154,6 +171,23 @@ def require(url_or_path: str | Path) -> None:
         raise missing_store(database.label)
 
 
+def status_of(url_or_path: str | Path) -> DatabaseStatus:
+    """Return the schema of a database, and the live processes.
+
+    Raises:
+        StoreBroken: it does not exist, or is not one of Roost.
+        Unavailable: PostgreSQL does not answer.
+    """
+    database = database_at(url_or_path)
+    found = database.schema()
+    return DatabaseStatus(
+        schema=found.version,
+        readable_from=found.readable_from,
+        program_schema=SCHEMA_VERSION,
+        processes=[writer._asdict() for writer in database.live_writers()],
+    )
+
+
 def version_of(url_or_path: str | Path) -> str | None:
     """Return the schema version of a database; None: it has no tables of Roost.
 
@@ -161,4 +195,4 @@ def version_of(url_or_path: str | Path) -> str | None:
         StoreBroken: it does not exist, or is not one of Roost.
         Unavailable: PostgreSQL does not answer.
     """
-    return database_at(url_or_path).version()
+    return database_at(url_or_path).schema().version

@@ -1,4 +1,8 @@
-"""Migrations of the schema, which only add to it.
+"""Migrations of the schema.
+
+Since version 0011, each migration has a ``phase``. One with the phase ``expand`` only adds tables, indexes, and columns
+with a default. It runs beside processes of the version before, maybe twice. One with the phase ``contract`` runs when
+no process of an older version lives. It may delete what only they use, and sets ``compatibility.readable_from``.
 
 ``env``: the script of alembic.
 ``versions``: the migrations, one file per schema version.

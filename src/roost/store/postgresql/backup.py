@@ -24,7 +24,8 @@ _SET_NEXT_ID = """
 INSERT INTO sequence (kind, next) VALUES (%s, %s) ON CONFLICT (kind) DO UPDATE SET next = excluded.next"""
 _NAMES = """
 SELECT relname FROM pg_class
-WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> 'alembic_version'
+WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+  AND relname NOT IN ('schema_version', 'alembic_version', 'compatibility', 'heartbeat')
 ORDER BY relname"""
 # Other processes have the state before the restore in memory. After the loss of their connections, they reconnect, wait
 # for the locks, and find another epoch.

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.model.writes import Change
+from roost.store.newer_peer import decode_change
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ChangesLost, Link
-from roost.store.rules.codec import decode_writes
 from roost.store.rules.vector import ChangeKey, NewWriter, Vector
 
 # The body of the change that closes a writer is empty.
@@ -86,6 +86,9 @@ class FeedReader:
 
         Returns:
             None: changes are missing, so everything must be read again.
+
+        Raises:
+            UnknownChange: everything must be read again, too.
         """
         rows = link.read_on(self._statement_since)
         if rows[0][1] != self._vector.high and not self._is_compared:  # Only the other statement reads new writers.
@@ -96,7 +99,7 @@ class FeedReader:
         vector = self._extend(rows)
         if vector is None:
             return None
-        changes = [Change(row[5], decode_writes(row[7])) for row in rows if row[7] and not self._knows(row)]
+        changes = [decode_change(row[5], row[7]) for row in rows if row[7] and not self._knows(row)]
         changes.sort(key=lambda change: change.position)
         self._set(vector)
         self._note(rows[0][0])

@@ -1,22 +1,38 @@
 """Migrations of a PostgreSQL database."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any
 
 import sqlalchemy
+from psycopg import errors
 
-from roost.errors import StoreBusy
+from roost.errors import StoreBusy, StoreOutdated
+from roost.ports import LiveWriter
 from roost.store import migrate
 from roost.store.postgresql import link
-from roost.store.rules.schema import SCHEMA_VERSION
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.heartbeats import OPENING_LOCK, live_writers
+from roost.store.postgresql.prepare import read_schema
+from roost.store.rules.schema import SCHEMA_VERSION, SERVED_FROM
 
-_ADDRESSES_MAX = 10  # in a message
-# Only the links of processes have such names. The short connections of this program have other names.
-_USERS = """
-SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name ~ '^roost [0-9a-f]{16}$'
-ORDER BY 1"""
+_NAMED_MAX = 10  # in a message
+# A change of a table waits for the end of all statements on it, and all later statements wait for the change. So it
+# waits briefly, and tries again later.
+_LOCK_TIMEOUT_S = 3
+_ATTEMPTS = 20
+_PAUSE_S = 1.0
+# Copies the version from the table of earlier programs.
+_ADOPT = """
+DO $$ BEGIN
+    IF to_regclass('alembic_version') IS NOT NULL THEN
+        CREATE TABLE IF NOT EXISTS schema_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+        INSERT INTO schema_version SELECT version_num FROM alembic_version
+        WHERE NOT EXISTS (SELECT 1 FROM schema_version);
+    END IF;
+END $$"""
 
 
 def upgrade_postgresql(url: str, *, to: str = "head", deadline_s: float | None = None, is_in_use: bool = False) -> None:
@@ -26,15 +42,45 @@ def upgrade_postgresql(url: str, *, to: str = "head", deadline_s: float | None =
         url: a URL of libpq.
         to: the last migration.
         deadline_s: of each statement; None: the default of the settings.
-        is_in_use: whether processes may have used the older tables; then none may be connected.
+        is_in_use: whether processes may have used the older tables.
 
     Raises:
-        StoreBusy: processes are connected to the database; nothing was changed.
+        StoreBusy: processes use the database that the migrations would break; nothing was changed.
     """
-    with _connection(url, deadline_s) as connection:
-        if is_in_use:
-            _check_unused(connection)
-        migrate.run_migrations(connection, to=to)
+
+    def attempt() -> None:
+        with _connection(url, deadline_s) as connection, connection.begin():
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock(hashtext('roost upgrade')), {OPENING_LOCK}")
+            if is_in_use:
+                _check_unused(connection)
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'")
+            connection.exec_driver_sql(_ADOPT)
+            migrate.run_migrations(connection, to=to)
+
+    _repeat(attempt)
+
+
+def expand_postgresql(url: str, *, deadline_s: float | None = None) -> None:
+    """Run the next migrations that only add something, each in its own transaction, beside processes.
+
+    Raises:
+        StoreOutdated: another upgrade comes first; nothing was changed.
+        StoreBusy: a long statement locks a table.
+    """
+
+    def attempt() -> None:
+        with _connection(url, deadline_s) as connection:
+            with connection.begin():
+                connection.exec_driver_sql("SELECT pg_advisory_lock(hashtext('roost upgrade'))")
+                connection.exec_driver_sql(f"SET lock_timeout = '{_LOCK_TIMEOUT_S}s'")
+                version = read_schema(_driver_connection(connection)).version
+                target = _last_expansion(version)
+                if target is not None:
+                    connection.exec_driver_sql(_ADOPT)
+            if target is not None:
+                migrate.run_migrations(connection, to=target)
+
+    _repeat(attempt)
 
 
 def stamp_postgresql(url: str, version: str) -> None:
@@ -43,23 +89,70 @@ def stamp_postgresql(url: str, version: str) -> None:
     Raises:
         NotFound: there is no such version.
     """
-    with _connection(url, None) as connection:
+    with _connection(url, None) as connection, connection.begin():
+        connection.exec_driver_sql(_ADOPT)
         migrate.stamp_version(connection, version)
 
 
+def _last_expansion(version: str | None) -> str | None:
+    """Return the last migration that may run beside processes; None: none is missing."""
+    missing = migrate.missing_after(version or "")
+    first = list(takewhile(lambda each: each.phase == "expand", missing))
+    if any(each.phase != "contract" for each in missing[len(first) :]):
+        raise StoreOutdated(
+            f"the PostgreSQL database has schema {version or 'none'}: the step to {missing[0].version} cannot run "
+            "beside processes: run `roost db upgrade` without --expand"
+        )
+    return first[-1].version if first else None
+
+
 def _check_unused(connection: sqlalchemy.Connection) -> None:
-    """Refuse an upgrade beside connected processes, unless another process has just made it."""
-    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if version == SCHEMA_VERSION:
-        return
-    addresses = connection.exec_driver_sql(_USERS).scalars().all()
-    if not addresses:
-        return
-    more = f" and {len(addresses) - _ADDRESSES_MAX} more" if len(addresses) > _ADDRESSES_MAX else ""
-    raise StoreBusy(
-        "processes of Roost are connected to the PostgreSQL database, from "
-        f"{', '.join(addresses[:_ADDRESSES_MAX])}{more}: stop all of them, then upgrade"
-    )
+    """Refuse an upgrade beside processes of an older program, unless another process has just made it."""
+    driver = _driver_connection(connection)
+    version = read_schema(driver).version or ""
+    live = live_writers(driver, has_heartbeats=version >= SERVED_FROM)
+    older = [_describe(writer) for writer in live if writer.schema < SCHEMA_VERSION]
+    if version < SCHEMA_VERSION and older:
+        can_expand = migrate.missing_after(version)[0].phase == "expand"
+        more = "; `roost db upgrade --expand` does not need that" if can_expand else ""
+        raise StoreBusy(
+            f"processes of an older Roost use the PostgreSQL database: {_join(older)}: "
+            f"replace or stop all of them, then upgrade{more}"
+        )
+
+
+def _describe(writer: LiveWriter) -> str:
+    return f"{writer.version or 'an unknown version'} on {writer.machine}"
+
+
+def _join(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED_MAX} more" if len(texts) > _NAMED_MAX else ""
+    return f"{', '.join(texts[:_NAMED_MAX])}{more}"
+
+
+def _repeat(attempt: Any) -> None:
+    """Repeat an attempt that could not lock a table.
+
+    Raises:
+        StoreBusy: the last attempt could not, either.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            attempt()
+        except errors.LockNotAvailable:
+            if not left:
+                raise StoreBusy(
+                    "statements of other clients lock a table of the PostgreSQL database for too long: try again later"
+                ) from None
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _driver_connection(connection: sqlalchemy.Connection) -> Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, Connection)
+    return driver
 
 
 @contextmanager
@@ -71,6 +164,5 @@ def _connection(url: str, deadline_s: float | None) -> Iterator[sqlalchemy.Conne
         return connection
 
     engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
-    with migrate.driver_errors(), engine.begin() as connection:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
+    with migrate.driver_errors(), engine.connect() as connection:
         yield connection
