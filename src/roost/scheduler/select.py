@@ -22,16 +22,14 @@ import msgspec
 
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError, race_conflict
-from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_text
-from roost.model.request import Move, Request
+from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.stored_decision import pack_checks
-from roost.model.writes import Claim, ConsumerRow, Write
+from roost.model.writes import Write
 from roost.ports import Clock, Placement, Random
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope
 from roost.scheduler.pipeline import move_claims
@@ -41,16 +39,9 @@ from roost.scheduler.pipeline.build_decision import build_decision
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.draw import Draw
-from roost.scheduler.pipeline.host_picks import (
-    HostAllocation,
-    Takes,
-    build_claim,
-    build_pick,
-    find_allocation,
-    find_lost_hosts,
-    merge_claims,
-)
+from roost.scheduler.pipeline.host_picks import find_lost_hosts, merge_claims
 from roost.scheduler.pipeline.observations import LearningDocuments, Observations
+from roost.scheduler.pipeline.occupy_hosts import occupy_hosts
 from roost.scheduler.pipeline.stage import (
     PendingRequest,
     build_evidence,
@@ -66,7 +57,6 @@ from roost.scheduler.shape.shape import Shape
 from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
 from roost.scheduler.shape.standings import standings
 
-_CHECK_INTERVAL = 64  # instances per check of the budget
 # Minimum number of remaining instances to predict their hosts together, by ``Shape.series``.
 _SERIES_MIN = 4
 # Upper bound on lost races per round of ``claim_rounds``.
@@ -436,7 +426,7 @@ class Scheduler:
             if request.count == 1:
                 choice.alternates = self._find_alternates(shape, ranking, rows, seed=seed)
             try:
-                mappings = self._take(shape, request, choice, rows=rows, uuids=uuids)
+                mappings = occupy_hosts(self._placement, shape, request, choice=choice, rows=rows, uuids=uuids)
             except BaseException:  # The ranking counts on the predicted instances.
                 for row in rows:
                     self._placement.state.changes.hosts.add(row)
@@ -453,47 +443,6 @@ class Scheduler:
         elif request.count > 1 and self._settings.max_attempts > 1:
             ranking = shape.rank(self._depth + len(set(choice.rows)))
             choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
-
-    def _take(
-        self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
-    ) -> list[Mappings]:
-        """Let the next instances occupy hosts, one per row; return each instance's providers by request group."""
-        state, new_id = self._placement.state, self._placement.new_id
-        allocations: dict[int, HostAllocation] = {}
-        claims = []
-        for at, row in enumerate(rows):
-            if at % _CHECK_INTERVAL == 0:
-                state.check()
-            allocation = allocations.get(row)
-            if allocation is None:
-                allocation = find_allocation(state, shape, row)
-                assert allocation is not None, "a host that passes has a candidate"
-                allocations[row] = allocation
-            uuid = uuids[len(choice.rows)]
-            consumer = ConsumerRow(new_id("consumer"), uuid, request.project_id, request.user_id)
-            if request.move is None:
-                claims.append(build_claim(state, shape, row, consumer=consumer, takes=allocation.takes))
-            else:
-                claims += self._claim_move(
-                    shape, request.move, row, consumer=consumer, takes=allocation.takes, choice=choice
-                )
-            choice.rows.append(row)
-            choice.picks.append(build_pick(state, shape, row, instance_uuid=uuid_text(uuid), allocation=allocation))
-        claim = merge_claims(claims)
-        self._placement.occupy(claim)
-        choice.claims.append(claim)
-        return [allocations[row].mappings for row in rows]
-
-    def _claim_move(
-        self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
-    ) -> list[Claim]:
-        """Remove a moving instance from its host; return the claims of the migration and of the instance."""
-        state, new_id = self._placement.state, self._placement.new_id
-        choice.departed = departed = self._placement.leave(consumer.uuid)
-        own = build_claim(state, shape, row, consumer=move_claims.build_successor(departed, consumer.id), takes=takes)
-        return move_claims.build_move_claims(
-            move, departed, own, new_id=new_id, state=state, host_id=state.hosts.ids[row]
-        )
 
     def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
