@@ -87,6 +87,17 @@ class Past(msgspec.Struct, frozen=True):
     is_after: bool = False  # whether the writes begin after the given mark, instead of with an empty database
 
 
+class LiveWriter(NamedTuple):
+    """A live process of a database. Its number stays the same until it ends."""
+
+    process: int
+    version: str  # of its program; empty: unknown
+    schema: str  # the newest schema version that its program knows; empty: it is older than heartbeats
+    machine: str  # host name and process id
+    started_at_s: float
+    age_s: float  # of its last heartbeat
+
+
 class FeedMark(NamedTuple):
     """The changes in some columns."""
 
@@ -158,6 +169,16 @@ class Store(Protocol):
 
         Raises:
             Unavailable: it does not.
+        """
+
+    @property
+    def process(self) -> int:
+        """The number of this process in ``live_writers``; 0: no other process can serve the database."""
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """Return the live processes of the database, with this one, as of the last heartbeat; oldest first.
+
+        Any thread may call this; it reads nothing. It is empty if no other process can serve the database.
         """
 
     def work_reader(self, clock: Clock) -> "WorkReader":

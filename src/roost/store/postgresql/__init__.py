@@ -4,6 +4,7 @@
 ``rows``: statements that write a batch.
 ``work``: queries and deletion of work.
 ``writers``: registration and closing of writers, and the vector of all changes.
+``heartbeats``: heartbeats, and the list of live processes.
 ``feed_reader``: the new changes of other processes.
 ``history``: snapshots, and earlier states.
 ``older_history``: earlier states, for decisions of earlier versions.

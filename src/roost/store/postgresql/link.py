@@ -64,6 +64,8 @@ _OPTIONS = (
 _END_PREVIOUS = """
 SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
 WHERE application_name = %s AND pid <> pg_backend_pid()"""
+# Removes the name of a connection at its end: the server may list it for a moment longer.
+SIGN_OFF = "SET application_name = 'roost'"
 _CONFIRM_MIN_S = 0.5
 # An unprivileged role sees that a standby exists, but not its state.
 _UNUSED_STANDBYS = """
@@ -132,13 +134,31 @@ class History(NamedTuple):
 class Link:
     """The connection of one store."""
 
-    def __init__(self, url: str, *, settings: Settings = DEFAULTS, is_read_only: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        settings: Settings = DEFAULTS,
+        is_read_only: bool = False,
+        role: str = "",
+        process: int | None = None,
+    ) -> None:
+        """Connect.
+
+        Args:
+            url: a URL of libpq.
+            settings: deadlines and waits.
+            is_read_only: whether the connection refuses writes.
+            role: the purpose of a connection; empty: the main one of a process that writes. It is part of the name.
+            process: the number of its process; None: a new one.
+        """
         self._url = url
         self._settings = settings
         self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
         self._is_read_only = is_read_only
-        self.process = secrets.randbits(62)  # identifies this link, also among those of other machines
-        self._name = f"roost {self.process:016x}"
+        # Identifies the process, also among those of other machines.
+        self.process = secrets.randbits(62) if process is None else process
+        self._name = f"roost {role} {self.process:016x}" if role else f"roost {self.process:016x}"
         # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
         self._failed_over: History | None = None  # history after a failover, until everything is reloaded

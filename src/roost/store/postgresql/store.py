@@ -15,10 +15,11 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
+from roost.store.heartbeat import Heartbeat
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
+from roost.store.postgresql import heartbeats, link, work, writers
 from roost.store.postgresql import history as postgresql_history
-from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.feed_reader import FeedReader
@@ -109,7 +110,12 @@ class PostgresStore:
         self._url = url
         prepare_database(url, may_create=may_create)
         self._settings = settings
-        self._link = link.Link(url, settings=settings)
+        self._beats: Heartbeat | None = None  # None: it only reads
+        if may_create:
+            self._beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
+            self._link = link.Link(url, settings=settings, process=self._beats.process)
+        else:
+            self._link = link.Link(url, settings=settings, role="reader")
         if may_create and (count := self._link.count_unused_standbys()):
             log.event(
                 "commits_not_synchronous",
@@ -309,6 +315,15 @@ class PostgresStore:
         """See ``Store.check_writable``."""
         self._read(f"{put_upkeep('%b')} RETURNING 1", (WRITE_CHECK, now_s, 0, 0))
 
+    @property
+    def process(self) -> int:
+        """See ``Store.process``."""
+        return self._link.process
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``."""
+        return () if self._beats is None else self._beats.writers
+
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
         return WorkQueries(work.WorkRows(self._url, settings=self._settings))
@@ -339,6 +354,7 @@ class PostgresStore:
                     if numbers:
                         connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
                 writers.drop_empty(connection)
+                heartbeats.drop_old(connection)
             with self._link.use_connection() as connection:
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except ConnectionLost:
@@ -393,14 +409,19 @@ class PostgresStore:
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
-        if self._writer.id is not None and self._link.is_open:
-            # After an error, another process closes it later.
-            with (
-                suppress(Unavailable, ConnectionLost, psycopg.Error),
-                self._link.use_connection(deadline_s=_CLOSE_S) as c,
-            ):
-                writers.close(c, self._writer.id)
+        # After an error, another process closes the writer later.
+        with suppress(Unavailable, ConnectionLost, psycopg.Error):
+            self._sign_off()
+        if self._beats is not None:
+            self._beats.stop()
         self._link.close()
+
+    def _sign_off(self) -> None:
+        if self._beats is not None and self._link.is_open:
+            with self._link.use_connection(deadline_s=_CLOSE_S) as connection:
+                if self._writer.id is not None:
+                    writers.close(connection, self._writer.id)
+                connection.execute(link.SIGN_OFF)
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
         return self._link.read(text, values)

@@ -24,7 +24,7 @@ class WorkRows:
     """
 
     def __init__(self, url: str, *, settings: Settings) -> None:
-        self._link = Link(url, settings=settings, is_read_only=True)
+        self._link = Link(url, settings=settings, is_read_only=True, role="work")
 
     def now_s(self) -> float:
         """See ``Rows.now_s``. The clocks of machines differ, so the clock of the server counts."""

@@ -8,9 +8,9 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0010"
+SCHEMA_VERSION = "0011"
 # Versions with the same tables in a backup.
-BACKUP_VERSIONS = frozenset({"0009", SCHEMA_VERSION})
+BACKUP_VERSIONS = frozenset({"0009", "0010", SCHEMA_VERSION})
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -150,6 +150,11 @@ WRITE_CHECK = "write check"
 
 # The amounts of the fleet and its decisions over time. Processes write it beside their commits: it is not in the feed.
 HISTORY = _table("history", "minute part:text amounts:bytea counts:bytea", key="minute part")
+
+# The live processes. The times are those of the database server.
+HEARTBEAT = _table(
+    "heartbeat", "process version:text schema:text machine:text started_at_s:float8 heard_at_s:float8", key="process"
+)
 
 # The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")

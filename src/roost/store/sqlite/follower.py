@@ -14,7 +14,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
@@ -34,6 +34,7 @@ class SqliteFollower:
 
     is_shared = True
     visible_changes = ""
+    process = 0
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -109,6 +110,10 @@ class SqliteFollower:
             Unavailable: always.
         """
         self._refuse()
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. One process serves a file."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
@@ -48,6 +48,7 @@ class SqliteStore:
 
     is_shared = False  # the lock beside the file excludes other processes
     visible_changes = ""
+    process = 0
 
     def __init__(
         self,
@@ -282,6 +283,10 @@ class SqliteStore:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute(put_upkeep("?"), (WRITE_CHECK, now_s, 0, 0))
             self._connection.execute("COMMIT")
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. There are no other processes."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, so commits never wait for it."""

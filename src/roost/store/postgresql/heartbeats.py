@@ -1,0 +1,93 @@
+"""Heartbeats of the processes of a PostgreSQL database, and the list of live processes."""
+
+import os
+import socket
+
+import psycopg
+
+from roost import __version__
+from roost.errors import StoreGone, first_line
+from roost.model.settings.roost_settings import Store as Settings
+from roost.ports import LiveWriter
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.link import ConnectionLost, Link
+from roost.store.rules.liveness import KEPT_S, LIVE_S
+from roost.store.rules.schema import SCHEMA_VERSION
+
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+# A lost heartbeat is repeated, so do not wait for disk and standby.
+_NO_WAIT = "SET LOCAL synchronous_commit = off"
+_BEAT = f"""
+INSERT INTO heartbeat (process, version, schema, machine, started_at_s, heard_at_s)
+VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}) ON CONFLICT (process) DO UPDATE SET heard_at_s = excluded.heard_at_s"""  # noqa: S608  # our text
+_END = "DELETE FROM heartbeat WHERE process = %s"
+_DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - %s"  # noqa: S608  # our text
+# The main connection of each process is named after it. A process without heartbeats has an older program. A process
+# with a connection lives, even if it is frozen.
+_LIVE = f"""
+WITH connected AS (
+    SELECT ('x' || substr(application_name, 7))::bit(64)::bigint AS process,
+           min(coalesce(host(client_addr), 'this machine')) AS machine,
+           min(extract(epoch FROM backend_start))::float8 AS started_at_s
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name ~ '^roost [0-9a-f]{{16}}$' GROUP BY 1)
+SELECT process, coalesce(h.version, w.version, ''), coalesce(h.schema, ''), coalesce(h.machine, c.machine),
+       coalesce(h.started_at_s, c.started_at_s), greatest(coalesce({_NOW} - h.heard_at_s, 0), 0)
+FROM heartbeat AS h FULL JOIN connected AS c USING (process)
+LEFT JOIN (SELECT process, max(version) AS version FROM writer WHERE retired IS NULL GROUP BY 1) AS w USING (process)
+WHERE c.process IS NOT NULL OR h.heard_at_s > {_NOW} - %s
+ORDER BY 5, 1"""  # noqa: S608  # our text
+
+
+class Heartbeats:
+    """Writes the heartbeats of one process, on a connection of its own.
+
+    Args:
+        url: a URL of libpq.
+        settings: deadlines and waits.
+    """
+
+    def __init__(self, url: str, *, settings: Settings) -> None:
+        self._link = Link(url, settings=settings, role="heartbeat")
+        self.process = self._link.process
+
+    def beat(self) -> list[LiveWriter]:
+        """Write a heartbeat, and return the live processes, oldest first.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        values = (self.process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}")
+        return self._execute(_BEAT, values)
+
+    def end(self) -> None:
+        """Delete the row of this process, and close the connection.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        try:
+            if self._link.is_open:
+                self._execute(_END, (self.process,))
+        finally:
+            self._link.close()
+
+    def _execute(self, text: str, values: tuple[object, ...]) -> list[LiveWriter]:
+        try:
+            with self._link.use_connection(is_any_timeline=True) as connection:
+                with connection.transaction():
+                    connection.execute(_NO_WAIT)
+                    connection.execute(text.encode(), values)
+                return live_writers(connection)
+        except (ConnectionLost, psycopg.Error) as error:
+            raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
+
+
+def live_writers(connection: Connection) -> list[LiveWriter]:
+    """Return the live processes, oldest first."""
+    return [LiveWriter(*row) for row in connection.execute(_LIVE.encode(), (LIVE_S,)).fetchall()]
+
+
+def drop_old(connection: Connection) -> None:
+    """Delete the rows of processes that crashed long ago, in the running transaction."""
+    connection.execute(_DROP_OLD.encode(), (KEPT_S,))
