@@ -101,7 +101,7 @@ class FlakyBeats:
         self.is_repeated = threading.Event()
         self.is_ended = False
 
-    def beat(self):
+    def beat(self, *, has_decided=False):
         """See ``Beats``."""
         self.count += 1
         if self.count == 2:

@@ -11,15 +11,16 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ConnectionLost, Link
-from roost.store.rules.liveness import KEPT_S, LIVE_S
+from roost.store.rules.liveness import DECIDING_S, KEPT_S, LIVE_S
 from roost.store.rules.schema import SCHEMA_VERSION
 
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 # A lost heartbeat is repeated, so do not wait for disk and standby.
 _NO_WAIT = "SET LOCAL synchronous_commit = off"
 _BEAT = f"""
-INSERT INTO heartbeat (process, version, schema, machine, started_at_s, heard_at_s)
-VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}) ON CONFLICT (process) DO UPDATE SET heard_at_s = excluded.heard_at_s"""  # noqa: S608  # our text
+INSERT INTO heartbeat AS h (process, version, schema, machine, started_at_s, heard_at_s, decided_at_s)
+VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}, CASE WHEN %s THEN {_NOW} END) ON CONFLICT (process) DO UPDATE
+SET heard_at_s = excluded.heard_at_s, decided_at_s = greatest(h.decided_at_s, excluded.decided_at_s)"""  # noqa: S608  # our text
 _END = "DELETE FROM heartbeat WHERE process = %s"
 _DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - %s"  # noqa: S608  # our text
 # The main connection of each process is named after it. A process without heartbeats has an older program. A process
@@ -32,10 +33,11 @@ WITH connected AS (
     FROM pg_stat_activity
     WHERE datname = current_database() AND application_name ~ '^roost [0-9a-f]{{16}}$' GROUP BY 1)
 SELECT process, coalesce(h.version, w.version, ''), coalesce(h.schema, ''), coalesce(h.machine, c.machine),
-       coalesce(h.started_at_s, c.started_at_s), greatest(coalesce({_NOW} - h.heard_at_s, 0), 0)
+       coalesce(h.started_at_s, c.started_at_s), greatest(coalesce({_NOW} - h.heard_at_s, 0), 0),
+       coalesce(h.heard_at_s > {_NOW} - %(live_s)s AND h.decided_at_s > {_NOW} - %(deciding_s)s, false)
 FROM heartbeat AS h FULL JOIN connected AS c USING (process)
 LEFT JOIN (SELECT process, max(version) AS version FROM writer WHERE retired IS NULL GROUP BY 1) AS w USING (process)
-WHERE c.process IS NOT NULL OR h.heard_at_s > {_NOW} - %s
+WHERE c.process IS NOT NULL OR h.heard_at_s > {_NOW} - %(live_s)s
 ORDER BY 5, 1"""  # noqa: S608  # our text
 
 
@@ -51,13 +53,16 @@ class Heartbeats:
         self._link = Link(url, settings=settings, role="heartbeat")
         self.process = self._link.process
 
-    def beat(self) -> list[LiveWriter]:
+    def beat(self, *, has_decided: bool = False) -> list[LiveWriter]:
         """Write a heartbeat, and return the live processes, oldest first.
+
+        Args:
+            has_decided: whether the process decided a request since the last heartbeat.
 
         Raises:
             Unavailable: the database does not answer.
         """
-        values = (self.process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}")
+        values = (self.process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}", has_decided)
         return self._execute(_BEAT, values)
 
     def end(self) -> None:
@@ -85,7 +90,8 @@ class Heartbeats:
 
 def live_writers(connection: Connection) -> list[LiveWriter]:
     """Return the live processes, oldest first."""
-    return [LiveWriter(*row) for row in connection.execute(_LIVE.encode(), (LIVE_S,)).fetchall()]
+    ages = {"live_s": LIVE_S, "deciding_s": DECIDING_S}
+    return [LiveWriter(*row) for row in connection.execute(_LIVE.encode(), ages).fetchall()]
 
 
 def drop_old(connection: Connection) -> None:

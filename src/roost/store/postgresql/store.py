@@ -184,6 +184,8 @@ class PostgresStore:
         raise ``Unavailable``. If the commit took place, ``changes`` returns it like a commit of another process.
         """
         assert are_committable(items), "PutGeneration is never committed"
+        if self._beats is not None and any(item.evidence for item in items):
+            self._beats.note_decision()
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
