@@ -78,6 +78,8 @@ class CommitResult(msgspec.Struct, frozen=True):
 
     refusals: list[Refusal | None]  # one per item, in order; None: accepted and durable
     position: int  # of the change with the accepted items
+    waited_s: float | None = None  # for rows locked by other processes; None: not measured
+    elapsed_s: float = 0.0  # duration, if ``waited_s`` is measured
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -408,6 +410,9 @@ class Placement(Ledger, Protocol):
     @property
     def part(self) -> FleetPart | None:
         """The part of the fleet of this process, as of the last ``refresh``; None: it decides alone."""
+
+    def group_size(self, maximum: int) -> int:
+        """Return the present upper bound of items in one commit, 1..maximum."""
 
     @property
     def staged_count(self) -> int:

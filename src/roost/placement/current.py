@@ -28,6 +28,7 @@ from roost.model.writes import (
     ReuseSymbol,
     Write,
 )
+from roost.placement.group_limit import GroupLimit
 from roost.ports import Clock, DepartedInstance, IdKind, LiveWriter, Store
 
 # Number of identities fetched from the store at once.
@@ -74,6 +75,7 @@ class Current:
         self.caches: dict[type, Any] = {}  # caches of responses, by their class; a reload drops them
         self.part: FleetPart | None = None  # of this process; None: it decides alone
         self._writers: Sequence[LiveWriter] = ()
+        self.group_limit = GroupLimit()
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -294,6 +296,7 @@ class Current:
         except Exception:
             self._is_stale = True
             raise
+        self.group_limit.note(waited_s=committed.waited_s, elapsed_s=committed.elapsed_s)
         self.state.position = max(self.state.position, committed.position)
         for at, (item, refusal) in enumerate(zip(staged, committed.refusals, strict=True)):
             if refusal is not None:
@@ -323,6 +326,7 @@ class Current:
         # Stale until all changes are applied: after an error or an interrupt, the columns must be reloaded.
         self._is_stale = True
         committed = self.store.commit(batch)
+        self.group_limit.note(waited_s=committed.waited_s, elapsed_s=committed.elapsed_s)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
         changes = [Change(committed.position, writes)]

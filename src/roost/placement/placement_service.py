@@ -164,6 +164,10 @@ class Placement:
         """The part of the fleet of this process, as of the last refresh; None: it decides alone."""
         return self._current.part
 
+    def group_size(self, maximum: int) -> int:
+        """Return the present upper bound of items in one commit, 1..maximum; see ``GroupLimit``."""
+        return self._current.group_limit.size(maximum)
+
     @property
     def staged_count(self) -> int:
         """Number of items for the next commit."""

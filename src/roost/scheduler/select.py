@@ -180,7 +180,7 @@ class Scheduler:
                         results[at] = None
                         waiting.append(pending)
                         arriving.update(pending.request.instance_uuids)
-                if self._placement.staged_count >= self._group_max:
+                if self._placement.staged_count >= self._placement.group_size(self._group_max):
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
             self._settle(results, waiting)
