@@ -10,6 +10,7 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.engine.fill.loaded_database import LoadedDatabase as LoadedDatabase  # noqa: PLC0414  # the result of ``Store.load``
 from roost.model.evidence.decision import Limits
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.placement.remote import Amounts, RemoteAnswer, RemoteConsumer
 from roost.model.request import CandidateQuery
 from roost.model.stored_decision import DecisionQuery
@@ -77,6 +78,8 @@ class CommitResult(msgspec.Struct, frozen=True):
 
     refusals: list[Refusal | None]  # one per item, in order; None: accepted and durable
     position: int  # of the change with the accepted items
+    waited_s: float | None = None  # for rows locked by other processes; None: not measured
+    elapsed_s: float = 0.0  # duration, if ``waited_s`` is measured
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -96,6 +99,7 @@ class LiveWriter(NamedTuple):
     machine: str  # host name and process id
     started_at_s: float
     age_s: float  # of its last heartbeat
+    is_deciding: bool = False  # whether it is alive and has decided a request in the last minutes
 
 
 class FeedMark(NamedTuple):
@@ -402,6 +406,13 @@ class Placement(Ledger, Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other processes may write too."""
+
+    @property
+    def part(self) -> FleetPart | None:
+        """The part of the fleet of this process, as of the last ``refresh``; None: it decides alone."""
+
+    def group_size(self, maximum: int) -> int:
+        """Return the present upper bound of items in one commit, 1..maximum."""
 
     @property
     def staged_count(self) -> int:

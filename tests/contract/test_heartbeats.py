@@ -121,7 +121,7 @@ class FlakyBeats:
     def begin(self):
         """See ``Beats``."""
 
-    def beat(self):
+    def beat(self, *, has_decided=False):
         """See ``Beats``."""
         self.count += 1
         if self.count == 2:

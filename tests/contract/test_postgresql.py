@@ -461,3 +461,29 @@ def test_racing_processes_never_overcommit_hot_providers(postgres_url):
     assert audit(postgres_url) == []
     with closing(PostgresStore(postgres_url)) as store:
         assert len(state(store)["consumers"]) == accepted
+
+
+def test_a_commit_measures_its_waits_for_locked_rows(two, postgres_url):
+    first, second = two
+    assert commit(first, item(claim(1, (inventory(1), 1)))) == [""]
+    quiet = second.commit([item(claim(2, (inventory(1), 1)))])
+    assert quiet.waited_s is not None
+    assert 0 <= quiet.waited_s < quiet.elapsed_s
+    results = []
+    with psycopg.connect(postgres_url) as holder, psycopg.connect(postgres_url, autocommit=True) as observer:
+        holder.execute("SELECT 1 FROM inventory WHERE id = %s FOR UPDATE", (inventory(1),))
+        waiting = threading.Thread(target=lambda: results.append(second.commit([item(claim(3, (inventory(1), 1)))])))
+        waiting.start()
+        wait_until(lambda: observer.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0])
+        # The wait is long compared with the rest of the commit.
+        observer.execute("SELECT pg_sleep(1)")
+        holder.rollback()
+        waiting.join()
+    (late,) = results
+    assert late.refusals == [None]
+    assert late.waited_s > late.elapsed_s / 3
+
+
+def test_commits_without_claims_measure_no_waits(two):
+    first, _ = two
+    assert first.commit([item(provider(2))]).waited_s is None

@@ -85,6 +85,7 @@ class Serving:
         self._entry = threading.Lock()  # Held to add a task and to close the queue: a closed queue gets no more tasks.
         self._turn = threading.Lock()  # Only its holder may use the columns.
         self._waiting: Arrivals[Job[Any] | None] = Arrivals()
+        self._group_max = group_max
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
         if self._thread is not None:
@@ -122,6 +123,7 @@ class Serving:
         metrics.QUEUE_DEPTH.set(self.waiting_count)
         metrics.QUEUE_LIMIT.set(self.queue_max)
         metrics.BUSY_SECONDS.set(self.busy_s)
+        metrics.GROUP_LIMIT.set(self._gathering.size_max)
         metrics.PROVIDERS.set(len(state.providers.row_of_uuid))
         metrics.CONSUMERS.set(len(state.holders))
         metrics.REVISION.set(state.position)
@@ -202,6 +204,7 @@ class Serving:
         group: Sequence[Job[Any] | None] = []
         try:
             while None not in group:
+                self._gathering.size_max = self._current.group_limit.size(self._group_max)
                 group = self._gathering.next(has_written=self._has_written)
                 self._work_on(group)
         except BaseException as error:  # noqa: BLE001  # ``problem`` has the error, and the process ends

@@ -23,8 +23,11 @@ class Beats(Protocol):
             Unavailable: the database does not answer.
         """
 
-    def beat(self) -> Sequence[LiveWriter]:
+    def beat(self, *, has_decided: bool = False) -> Sequence[LiveWriter]:
         """Write a heartbeat, and return the live processes, with this one.
+
+        Args:
+            has_decided: whether the process decided a request since the last heartbeat.
 
         Raises:
             Unavailable: the database does not answer.
@@ -47,7 +50,10 @@ class Heartbeat:
 
     def __init__(self, beats: Beats) -> None:
         self._beats = beats
-        self._is_ended = threading.Event()
+        self._is_ended = False
+        self._has_decided = False  # since the last heartbeat
+        self._is_known_to_decide = False
+        self._wake = threading.Event()
         self.process = beats.process
         beats.begin()  # Other processes know this one before it serves.
         self._set(beats.beat())
@@ -64,18 +70,35 @@ class Heartbeat:
         """The lowest schema of their programs; see ``liveness``."""
         return self._lowest_schema
 
+    def note_decision(self) -> None:
+        """Record that the process decides requests: at once, later with each heartbeat."""
+        self._has_decided = True
+        if not self._is_known_to_decide:
+            self._is_known_to_decide = True
+            self._wake.set()
+
+    def renew(self) -> None:
+        """Send a heartbeat soon."""
+        self._wake.set()
+
     def stop(self) -> None:
         """End the thread, after a running heartbeat, and the heartbeats."""
-        self._is_ended.set()
+        self._is_ended = True
+        self._wake.set()
         self._thread.join()
         with suppress(RoostError):  # Without heartbeats, the process soon does not count as live.
             self._beats.end()
 
     def _run(self) -> None:
-        while not self._is_ended.wait(BEAT_S):
+        while True:
+            self._wake.wait(BEAT_S)
+            self._wake.clear()
+            if self._is_ended:
+                return
+            has_decided, self._has_decided = self._has_decided, False
             # Without the database, this process cannot write either. The next heartbeat tries again.
             with suppress(RoostError):
-                self._set(self._beats.beat())
+                self._set(self._beats.beat(has_decided=has_decided))
 
     def _set(self, writers: Sequence[LiveWriter]) -> None:
         self._writers, self._lowest_schema = writers, lowest_schema(writers)

@@ -60,6 +60,13 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="A request that has lost 32 times this number of races to other processes ends with a conflict."
         ),
     ] = 3
+    partition: Annotated[
+        str,
+        Meta(
+            description="Whether each of several processes on one database prefers a part of the fleet of its own: "
+            "auto or off."
+        ),
+    ] = "auto"
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
     ] = 1000
@@ -98,6 +105,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"search_budget_s must be more than 0, got {self.search_budget_s}")
         if self.driver not in ("filter", "chance", "caching"):
             raise ValueError(f"driver must be filter, chance or caching, got {self.driver!r}")
+        if self.partition not in ("auto", "off"):
+            raise ValueError(f"partition must be auto or off, got {self.partition!r}")
         if self.plugin_failure not in ("request", "host"):
             raise ValueError(f"plugin_failure must be request or host, got {self.plugin_failure!r}")
         if self.plugin_log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):

@@ -4,6 +4,7 @@
 ``draw``: random draws among the best hosts.
 ``host_picks``: allocation, pick and claim on a chosen host.
 ``alternate_hosts``: alternates in each chosen cell.
+``occupy_hosts``: picks and claims of the next instances.
 ``move_claims``: claims of moves.
 ``consumption``: NUMA cells and devices taken by earlier instances.
 ``budget``: time budget of a search.

@@ -76,6 +76,7 @@ class Shape:
         self.evidence = ShapeEvidence(state, verdicts=self.verdicts, score_table=score_table, stop_reason=stop_reason)
         # Numbers of the stored documents for all decisions of this shape; 0 before they are stored.
         self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
+        self.processes_id = 0  # document of the processes, if the shape accepts only one part of the fleet
         self._scratch = scratch
         self._out: list[Mask] = []
         self._search_results: dict[int, bool] = {}

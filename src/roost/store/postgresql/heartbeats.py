@@ -13,7 +13,7 @@ from roost.ports import LiveWriter
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ConnectionLost, Link
 from roost.store.postgresql.prepare import check_schema, read_schema
-from roost.store.rules.liveness import KEPT_S, LIVE_S
+from roost.store.rules.liveness import DECIDING_S, KEPT_S, LIVE_S
 from roost.store.rules.schema import SCHEMA_VERSION
 
 # Held by an upgrade that may refuse older programs. So a starting process either sees its result, or is seen by it.
@@ -23,8 +23,9 @@ _NOW = "extract(epoch FROM clock_timestamp())::float8"
 # A lost heartbeat is repeated, so do not wait for disk and standby.
 _NO_WAIT = "SET LOCAL synchronous_commit = off"
 _BEAT = f"""
-INSERT INTO heartbeat (process, version, schema, machine, started_at_s, heard_at_s)
-VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}) ON CONFLICT (process) DO UPDATE SET heard_at_s = excluded.heard_at_s"""  # noqa: S608  # our text
+INSERT INTO heartbeat AS h (process, version, schema, machine, started_at_s, heard_at_s, decided_at_s)
+VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}, CASE WHEN %s THEN {_NOW} END) ON CONFLICT (process) DO UPDATE
+SET heard_at_s = excluded.heard_at_s, decided_at_s = greatest(h.decided_at_s, excluded.decided_at_s)"""  # noqa: S608  # our text
 _END = "DELETE FROM heartbeat WHERE process = %s"
 _DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - %s"  # noqa: S608  # our text
 # The main connection of each process is named after it. A process without heartbeats has an older program. A process
@@ -38,10 +39,11 @@ WITH connected AS (
     WHERE datname = current_database() AND application_name ~ '^roost [0-9a-f]{16}$' GROUP BY 1)"""
 _LIVE = f"""{_CONNECTED}
 SELECT process, coalesce(h.version, w.version, ''), coalesce(h.schema, ''), coalesce(h.machine, c.machine),
-       coalesce(h.started_at_s, c.started_at_s), greatest(coalesce({_NOW} - h.heard_at_s, 0), 0)
+       coalesce(h.started_at_s, c.started_at_s), greatest(coalesce({_NOW} - h.heard_at_s, 0), 0),
+       coalesce(h.heard_at_s > {_NOW} - %(live_s)s AND h.decided_at_s > {_NOW} - %(deciding_s)s, false)
 FROM heartbeat AS h FULL JOIN connected AS c USING (process)
 LEFT JOIN (SELECT process, max(version) AS version FROM writer WHERE retired IS NULL GROUP BY 1) AS w USING (process)
-WHERE c.process IS NOT NULL OR h.heard_at_s > {_NOW} - %s
+WHERE c.process IS NOT NULL OR h.heard_at_s > {_NOW} - %(live_s)s
 ORDER BY 5, 1"""  # noqa: S608  # our text
 _LIVE_BEFORE = f"{_CONNECTED} SELECT process, '', '', machine, started_at_s, 0 FROM connected ORDER BY 5, 1"  # noqa: S608
 
@@ -72,7 +74,7 @@ class Heartbeats:
                 connection.execute(_NO_WAIT)
                 connection.execute(_OPEN)
                 check_schema(read_schema(connection))
-                connection.execute(_BEAT.encode(), self._values)
+                connection.execute(_BEAT.encode(), (*self._values, False))
         except (ConnectionLost, psycopg.Error) as error:
             self._link.close()
             raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
@@ -82,13 +84,16 @@ class Heartbeats:
                 raise StoreBusy("the PostgreSQL database is being upgraded: start again later") from None
             raise
 
-    def beat(self) -> list[LiveWriter]:
+    def beat(self, *, has_decided: bool = False) -> list[LiveWriter]:
         """Write a heartbeat, and return the live processes, oldest first.
+
+        Args:
+            has_decided: whether the process decided a request since the last heartbeat.
 
         Raises:
             Unavailable: the database does not answer.
         """
-        return self._execute(_BEAT, self._values)
+        return self._execute(_BEAT, (*self._values, has_decided))
 
     def end(self) -> None:
         """Delete the row of this process, and close the connection.
@@ -120,7 +125,7 @@ def live_writers(connection: Connection, *, has_heartbeats: bool = True) -> list
         connection: to the database.
         has_heartbeats: whether the database has the tables of heartbeats and writers.
     """
-    text, values = (_LIVE, (LIVE_S,)) if has_heartbeats else (_LIVE_BEFORE, ())
+    text, values = (_LIVE, {"live_s": LIVE_S, "deciding_s": DECIDING_S}) if has_heartbeats else (_LIVE_BEFORE, {})
     return [LiveWriter(*row) for row in connection.execute(text.encode(), values).fetchall()]
 
 

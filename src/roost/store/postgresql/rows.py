@@ -41,13 +41,19 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _LOCK_GROUPS = """
 locked_groups AS MATERIALIZED (
     SELECT id FROM server_group WHERE id = ANY (%b::bigint[]) ORDER BY id FOR KEY SHARE)"""
+# ``waited`` has the time until the last lock. Without waits, it is a small part of the statement.
 _CLAIM_INVENTORIES = """
+lock_start AS MATERIALIZED (SELECT clock_timestamp() AS at WHERE {after}),
 locked AS MATERIALIZED (
-    SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) AND {after} ORDER BY id FOR UPDATE),
+    SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) AND (SELECT count(*) FROM lock_start) >= 0
+    ORDER BY id FOR UPDATE),
+waited AS MATERIALIZED (
+    SELECT extract(epoch FROM clock_timestamp() - at)::float8 AS waited_s FROM lock_start
+    WHERE (SELECT count(*) FROM locked) >= 0),
 claimed AS (
     UPDATE inventory i SET used = i.used + w.added
     FROM {rows} AS w (id, added, peak, minimum, maximum, divisor)
-    WHERE i.id = w.id AND (SELECT count(*) FROM locked) >= 0
+    WHERE i.id = w.id AND (SELECT count(*) FROM waited) >= 0
       AND i.used + w.peak <= (i.total - i.reserved) * i.allocation_ratio
       AND w.minimum >= i.min_unit AND w.maximum <= i.max_unit AND w.divisor %% i.step_size = 0
     RETURNING 1)"""
@@ -187,7 +193,8 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
     position = "(SELECT position FROM change)" if "feed" in parts else "0::bigint"
     checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"  # noqa: S608
     head = f"WITH {', '.join(queries)}" if queries else ""
-    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"
+    waited = "(SELECT waited_s FROM waited)" if "inventories" in parts else "NULL::float8"
+    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END), {waited}"
 
 
 def _after(names: Sequence[str]) -> str:

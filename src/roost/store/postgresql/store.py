@@ -188,6 +188,8 @@ class PostgresStore:
         """
         assert are_committable(items), "PutGeneration is never committed"
         self._check_readable(items)
+        if self._beats is not None and any(item.evidence for item in items):
+            self._beats.note_decision()
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
@@ -221,9 +223,9 @@ class PostgresStore:
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
-        position = None if batch is None else self._commit_batch(batch, len(items))
-        if position is not None:
-            return self._commit_result(position)
+        committed = None if batch is None else self._commit_batch(batch, len(items))
+        if committed is not None:
+            return committed
         self._verdicts = [None] * len(items)  # for ``_find``, if the connection is lost before there are verdicts
         with self._link.use_connection() as connection:
             key = self._writer.begin(connection, self._reader)
@@ -250,24 +252,27 @@ class PostgresStore:
                 return int(row[0])
         return 0
 
-    def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
-        """Write a batch, all or nothing; return its position, or None if a guard did not pass."""
+    def _commit_batch(self, batch: Batch, item_count: int) -> CommitResult | None:
+        """Write a batch, all or nothing; return None if a guard did not pass."""
         self._verdicts = [None] * item_count
         try:
             with self._link.use_connection() as connection:
                 key = self._writer.begin(connection, self._reader) if batch.writes else None
                 statement = batch_statement(batch, key)
+                begun_s = time.monotonic()
                 row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
+                elapsed_s = time.monotonic() - begun_s
         except (errors.DivisionByZero, errors.UniqueViolation):
             self._writer.refuse()
             return None
         assert row is not None
-        return int(row[0])
+        position, _, waited_s = row
+        return self._commit_result(position, waited_s=waited_s, elapsed_s=elapsed_s)
 
-    def _commit_result(self, position: int) -> CommitResult:
+    def _commit_result(self, position: int, *, waited_s: float | None = None, elapsed_s: float = 0.0) -> CommitResult:
         self._writer.end(self._reader, position)
         self._position = max(self._position, position)
-        return CommitResult(self._verdicts, position or self._position)
+        return CommitResult(self._verdicts, position or self._position, waited_s, elapsed_s)
 
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
         """Return the result of the last attempt to commit, after its connection was lost; None if it did not commit.

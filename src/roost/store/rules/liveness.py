@@ -8,6 +8,8 @@ from roost.ports import LiveWriter
 # two heartbeats, such as during a failover.
 BEAT_S = 10.0
 LIVE_S = 3 * BEAT_S
+# A process without a decision for this long takes no part in the division of the fleet.
+DECIDING_S = 600.0
 # Age from which the row of a process that crashed is deleted.
 KEPT_S = 3600.0
 

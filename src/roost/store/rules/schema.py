@@ -157,7 +157,9 @@ HISTORY = _table("history", "minute part:text amounts:bytea counts:bytea", key="
 
 # The live processes. The times are those of the database server.
 HEARTBEAT = _table(
-    "heartbeat", "process version:text schema:text machine:text started_at_s:float8 heard_at_s:float8", key="process"
+    "heartbeat",
+    "process version:text schema:text machine:text started_at_s:float8 heard_at_s:float8 decided_at_s:float8",
+    key="process",
 )
 
 # The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sqlalchemy.Column("machine", sqlalchemy.Text, nullable=False),
         sqlalchemy.Column("started_at_s", sqlalchemy.Double, nullable=False),
         sqlalchemy.Column("heard_at_s", sqlalchemy.Double, nullable=False),
+        sqlalchemy.Column("decided_at_s", sqlalchemy.Double),
         if_not_exists=True,
     )
     op.create_table(
