@@ -13,12 +13,12 @@ from roost.cli.views.database_view import database_lines
 from roost.errors import StoreGone
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
-from roost.store import heartbeat
 from roost.store.backends import status_of
-from roost.store.postgresql import heartbeats
+from roost.store.peers import heartbeat
+from roost.store.peers.live_processes import lowest_schema
 from roost.store.postgresql.link import connect
 from roost.store.postgresql.store import PostgresStore
-from roost.store.rules.liveness import lowest_schema
+from roost.store.postgresql.versions import heartbeats
 from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import commit, evidence, item, provider
 

@@ -16,7 +16,7 @@ from roost.store.backends import open_store, upgrade, version_of
 from roost.store.postgresql import store as postgresql_store
 from roost.store.postgresql import writers
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import (

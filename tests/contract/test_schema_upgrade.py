@@ -14,9 +14,9 @@ from roost.errors import StoreBusy, StoreOutdated
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store import migrate
 from roost.store.backends import expand, status_of, upgrade, version_of
-from roost.store.postgresql import upgrade as upgrades
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions import upgrade as upgrades
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules.schema import SCHEMA_VERSION, SERVED_FROM
 from tests.contract.stores import commit, item, provider
 from tests.support.databases import postgres

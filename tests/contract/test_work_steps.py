@@ -13,7 +13,7 @@ from roost.model.work.work_rows import Put
 from roost.store import backends
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import upgrade as sqlite_upgrade
 from roost.store.sqlite.upgrade import upgrade_sqlite

@@ -11,11 +11,12 @@ import pytest
 from roost.errors import Unavailable
 from roost.model.writes import PutProvider, PutSymbol
 from roost.ports import FeedMark
-from roost.store import newer_peer
 from roost.store.backends import upgrade
-from roost.store.postgresql import feed_reader, heartbeats, history, writers
+from roost.store.peers import newer_peer
+from roost.store.postgresql import feed_reader, history, writers
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions import heartbeats
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules import feed_kinds
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import SCHEMA_VERSION

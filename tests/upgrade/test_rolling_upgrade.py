@@ -6,21 +6,11 @@ import psycopg
 import pytest
 
 from tests.support.databases import postgres
-from tests.support.missing_programs import skip_test
-from tests.upgrade import older_program
 from tests.upgrade.rolling_upgrade import ORDERS, Run
 
 pytestmark = pytest.mark.long
 
 LOAD_S = 15.0
-
-
-@pytest.fixture(scope="session")
-def older(tmp_path_factory):
-    """The packages of the program before."""
-    if not older_program.is_available():
-        skip_test(f"this clone has no commit {older_program.COMMIT}")
-    return older_program.build_older(tmp_path_factory.mktemp("older"))
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -22,8 +22,7 @@ writes, they call ``judge`` on the rows of the batch.
 ``backup``: backup and restore.
 ``backup_file``: the file format of a backup.
 ``audit``: checks of a database by plain SQL.
-``newer_peer``: changes of newer programs in the feed.
-``heartbeat``: the regular record that a process lives.
+``peers``: the other processes of a database, and their versions.
 ``upkeep``: counts for metrics, and the record of audits and backups.
 ``orphans``: allocations of consumers that do not exist or are on other hosts.
 ``migrate``: runs migrations on a connection.

@@ -84,7 +84,7 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
 @db.command("version", short_help="Print the schema version of the database.")
 @_database_options
 def version(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Print the schema version of the database, such as 0010; "none" for an empty database."""
+    """Print the schema version of the database, such as 0012; "none" for an empty database."""
     from roost.app import version_of
 
     click.echo(version_of(_url(database, config, data)) or "none")

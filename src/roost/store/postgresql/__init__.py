@@ -4,7 +4,6 @@
 ``rows``: statements that write a batch.
 ``work``: queries and deletion of work.
 ``writers``: registration and closing of writers, and the vector of all changes.
-``heartbeats``: heartbeats, and the list of live processes.
 ``feed_reader``: the new changes of other processes.
 ``history``: snapshots, and earlier states.
 ``older_history``: earlier states, for decisions of earlier versions.
@@ -13,7 +12,6 @@
 ``connection``: a connection with a deadline for each statement.
 ``arrays``: columns of values as binary arrays.
 ``database``: PostgreSQL as a kind of database.
-``prepare``: checks and creates the schema.
 ``backup``: backup and restore.
-``upgrade``: migrations of a database.
+``versions``: the schema, the live processes, and upgrades.
 """

@@ -12,7 +12,7 @@ from psycopg import errors
 from roost.errors import StoreBusy, Unavailable
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
-from roost.store.postgresql.prepare import prepare_database
+from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import FIND_CONTENT, SEQUENCE_TABLES, ColumnType, Table
 

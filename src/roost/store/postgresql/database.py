@@ -11,8 +11,10 @@ from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import database
-from roost.store.postgresql import backup, heartbeats, history, link, prepare
+from roost.store.postgresql import backup, history, link
 from roost.store.postgresql.store import PostgresStore
+from roost.store.postgresql.versions import heartbeats, prepare
+from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import SERVED_FROM, Schema, put_upkeep
 
@@ -50,7 +52,7 @@ class PostgresDatabase(database.Database):
     def live_writers(self) -> list[LiveWriter]:
         """See ``Database``."""
         with link.translate_errors(), link.connect(self.url, application_name="roost survey") as connection:
-            version = prepare.read_schema(connection).version or ""
+            version = read_schema(connection).version or ""
             return heartbeats.live_writers(connection, has_heartbeats=version >= SERVED_FROM)
 
     def upgrade(self, settings: Settings) -> None:
@@ -67,7 +69,7 @@ class PostgresDatabase(database.Database):
 
     def stamp(self, version: str) -> None:
         """See ``Database``."""
-        from roost.store.postgresql.upgrade import stamp_postgresql  # slow to import
+        from roost.store.postgresql.versions.upgrade import stamp_postgresql  # slow to import
 
         with link.translate_errors():
             stamp_postgresql(self.url, version)

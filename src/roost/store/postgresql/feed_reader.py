@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.model.writes import Change
-from roost.store.newer_peer import decode_change
+from roost.store.peers.newer_peer import decode_change
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ChangesLost, Link

@@ -16,17 +16,18 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
-from roost.store.heartbeat import Heartbeat
-from roost.store.newer_peer import NewerPeers, UnknownChange
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
-from roost.store.postgresql import heartbeats, link, work, writers
+from roost.store.peers.heartbeat import Heartbeat
+from roost.store.peers.newer_peer import NewerPeers, UnknownChange
 from roost.store.postgresql import history as postgresql_history
+from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.feed_reader import FeedReader
 from roost.store.postgresql.link import ConnectionLost
-from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
+from roost.store.postgresql.versions import heartbeats
+from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge

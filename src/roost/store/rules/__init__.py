@@ -13,6 +13,5 @@
 ``history_table``: the history of the fleet; its rows in a database in memory.
 ``decision_filter``: the filter of stored decisions.
 ``vector``: the known changes of a process, by writer.
-``liveness``: the live processes of a database.
 ``prune``: the choice of rows to delete.
 """

@@ -10,10 +10,10 @@ from roost import __version__
 from roost.errors import RoostError, StoreBusy, StoreGone, first_line
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
+from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ConnectionLost, Link
-from roost.store.postgresql.prepare import check_schema, read_schema
-from roost.store.rules.liveness import DECIDING_S, KEPT_S, LIVE_S
+from roost.store.postgresql.versions.read_schema import check_schema, read_schema
 from roost.store.rules.schema import SCHEMA_VERSION
 
 # Held by an upgrade that may refuse older programs. So a starting process either sees its result, or is seen by it.

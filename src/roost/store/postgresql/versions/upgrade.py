@@ -14,8 +14,8 @@ from roost.ports import LiveWriter
 from roost.store import migrate
 from roost.store.postgresql import link
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.heartbeats import OPENING_LOCK, live_writers
-from roost.store.postgresql.prepare import read_schema
+from roost.store.postgresql.versions.heartbeats import OPENING_LOCK, live_writers
+from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.rules.schema import SCHEMA_VERSION, SERVED_FROM
 
 _NAMED_MAX = 10  # in a message

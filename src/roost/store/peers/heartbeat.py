@@ -7,7 +7,7 @@ from typing import Protocol
 
 from roost.errors import RoostError
 from roost.ports import LiveWriter
-from roost.store.rules.liveness import BEAT_S, lowest_schema
+from roost.store.peers.live_processes import BEAT_S, lowest_schema
 
 
 class Beats(Protocol):
@@ -67,7 +67,7 @@ class Heartbeat:
 
     @property
     def lowest_schema(self) -> str:
-        """The lowest schema of their programs; see ``liveness``."""
+        """The lowest schema of their programs; see ``live_processes``."""
         return self._lowest_schema
 
     def note_decision(self) -> None:

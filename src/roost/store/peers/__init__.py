@@ -1,0 +1,6 @@
+"""The other processes of a database, which may have another version.
+
+``live_processes``: the age of live processes, and the oldest of their programs.
+``heartbeat``: the regular record that a process lives.
+``newer_peer``: changes of newer programs in the feed.
+"""
