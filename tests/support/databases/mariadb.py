@@ -111,18 +111,25 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Yield the URL of an empty database on a new server that listens on a socket."""
+def own_server(*options: str) -> Iterator[Server]:
+    """Yield a new server that listens on a socket."""
     folder = Path(tempfile.mkdtemp(prefix="roost-my-", dir="/tmp"))
     try:
-        running = Server(folder, options=["--innodb-buffer-pool-size=16M"])
+        running = Server(folder, options=["--innodb-buffer-pool-size=16M", *options])
         try:
-            running.create_databases("placement")
-            yield running.url("placement")
+            yield running
         finally:
             running.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the URL of an empty database on a new server."""
+    with own_server() as running:
+        running.create_databases("placement")
+        yield running.url("placement")
 
 
 _STORE_OPTIONS = (
@@ -199,7 +206,7 @@ class _Database:
         """Disconnect all clients, and restore the initial rows; return False if the schema changed."""
         try:
             with closing(connect(self.url)) as connection, connection.cursor() as cursor:
-                cursor.execute(_OTHERS)
+                cursor.execute(OTHERS)
                 for (number,) in cursor.fetchall():
                     cursor.execute(f"KILL {number}")
                 cursor.execute(_SCHEMA)
@@ -223,7 +230,8 @@ class _Database:
 
 
 _TABLES = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY 1"
-_OTHERS = """
+# The other connections to a database.
+OTHERS = """
 SELECT ID FROM information_schema.PROCESSLIST
 WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND COMMAND <> 'Killed'"""
 _SCHEMA = """

@@ -32,16 +32,20 @@ from roost.store.rules.decision_filter import where
 from roost.store.rules.feed.own_writer import OwnWriter
 from roost.store.rules.feed.stale_state import ChangesLost
 from roost.store.rules.feed.visible_changes import visible_text
-from roost.store.rules.prune import Deletions, Row, choose_deletions
+from roost.store.rules.prune import (
+    FEED_KEPT_S,
+    MEASURED_AGAIN_S,
+    PRUNED_PER_CALL,
+    Deletions,
+    Row,
+    choose_deletions,
+)
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL = 5000
-# A peer reads the feed before each answer. A peer that has not read it for this long must reload.
-_FEED_KEPT_S = 600
-_MEASURED_AGAIN_S = 600.0
+_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
