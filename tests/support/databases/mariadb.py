@@ -165,6 +165,13 @@ def shared_server(folder: Path) -> Iterator[str]:
                 shutil.rmtree(own, ignore_errors=True)
 
 
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
 def connect(url: str) -> pymysql.Connection:
     """Connect to a database, or to a server without one, in autocommit mode."""
     path, _, folder = url.partition("?unix_socket=")

@@ -1,5 +1,6 @@
 """A connection to MariaDB with a deadline for each answer, and the translation of its errors."""
 
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -38,6 +39,14 @@ _RACES = frozenset({ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, _CHANGED})
 _FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL, ER.OUTOFMEMORY, ER.OUT_OF_RESOURCES})
 _CORRUPT = frozenset({ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, ER.CRASHED_ON_REPAIR, 1712, 1877})
 READ_ONLY_TEXT = "the MariaDB database is read-only"
+_KEEPALIVE = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+)
 # Statements of one packet; small ones share it.
 _PACKET_BYTES = 2**20
 _CONVERSIONS = {
@@ -163,10 +172,9 @@ def open_connection(address: Address, host: Host, *, timeout_s: float) -> Connec
     Args:
         timeout_s: of the connection attempt, and of each answer until ``set_deadline``.
     """
-    return Connection(
+    connection = Connection(
         host=host.name,
         port=host.port,
-        unix_socket=host.socket,
         user=address.user,
         password=address.password,
         database=address.database,
@@ -180,7 +188,36 @@ def open_connection(address: Address, host: Host, *, timeout_s: float) -> Connec
         # Without FOUND_ROWS, an update that changes nothing would count as a failed guard.
         client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
         conv=_CONVERSIONS,
+        defer_connect=True,
     )
+    opened = _open_socket(host, timeout_s)
+    try:
+        connection.connect(opened)
+    except BaseException:
+        opened.close()
+        raise
+    return connection
+
+
+def _open_socket(host: Host, timeout_s: float) -> socket.socket:
+    """Connect to a host; the client and the server then notice a vanished peer after half a minute."""
+    try:
+        if host.socket is None:
+            found = socket.create_connection((host.name, host.port), timeout_s)
+            for level, option, value in _KEEPALIVE:
+                found.setsockopt(level, option, value)
+            return found
+        found = socket.socket(socket.AF_UNIX)
+        try:
+            found.settimeout(timeout_s)
+            found.connect(host.socket)
+        except BaseException:
+            found.close()
+            raise
+    except OSError as error:
+        place = host.socket or f"{host.name}:{host.port}"
+        raise pymysql.err.OperationalError(CR.CR_CONN_HOST_ERROR, f"no connection to {place}: {error}") from None
+    return found
 
 
 def code_of(error: BaseException) -> int:

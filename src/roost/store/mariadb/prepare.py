@@ -18,6 +18,8 @@ LABEL = "the MariaDB database"
 _LOCK_S = 60
 _HAS_VERSION = """
 SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'alembic_version'"""
+_HAS_UPSTREAM = """
+SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'resource_providers'"""
 _WRITERS = "SELECT process FROM writer WHERE retired IS NULL"
 
 
@@ -41,13 +43,13 @@ def version_of(url: str) -> str | None:
     connection = connect(url)
     try:
         with translate_errors():
-            version = _version(connection)
+            version, is_foreign = _version(connection), bool(connection.execute(_HAS_UPSTREAM).rows)
     finally:
         close_connection(connection)
-    if version is not None and not version.isdigit():
+    if is_foreign or (version is not None and not version.isdigit()):
         raise StoreBroken(
-            f"{LABEL} is of another program with schema {version}, such as upstream Placement: create another "
-            "database on its server for roost"
+            f"{LABEL} is of another program, such as upstream Placement: create another database on its server for "
+            "roost, and import the data with `roost import placement --from URL`"
         )
     return version
 
