@@ -1,4 +1,4 @@
-"""Fixtures of all tests: Hypothesis profiles, golden files, the command line in process, and PostgreSQL."""
+"""Fixtures of all tests: Hypothesis profiles, golden files, the command line in process, PostgreSQL and MariaDB."""
 
 import os
 
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from roost import cli
 from roost.observe import log
 from tests.differential import reference
-from tests.support.databases import postgres
+from tests.support.databases import mariadb, postgres
 from tests.support.missing_programs import skip_test
 
 # Deadlines measure the machine, not the code. Benchmarks measure time.
@@ -62,6 +62,24 @@ def postgres_server(tmp_path_factory):
 def postgres_url(postgres_server):
     """Yield the URL of a new PostgreSQL database."""
     with postgres.fresh_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory):
+    """Yield the URL of the MariaDB server of this test run, which all workers share."""
+    if mariadb.SERVE is None or mariadb.INSTALL is None:
+        skip_test(mariadb.MISSING)
+    folder = tmp_path_factory.getbasetemp()
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    with mariadb.shared_server(folder.parent if is_worker else folder) as url:
+        yield url
+
+
+@pytest.fixture
+def mariadb_url(mariadb_server):
+    """Yield the URL of a new MariaDB database."""
+    with mariadb.fresh_database(mariadb_server) as url:
         yield url
 
 

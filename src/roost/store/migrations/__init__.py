@@ -4,6 +4,7 @@ Since version 0011, each migration has a ``phase``. One with the phase ``expand`
 with a default. It runs beside processes of the version before, maybe twice. One with the phase ``contract`` runs when
 no process of an older version lives. It may delete what only they use, and sets ``compatibility.readable_from``.
 
+``mariadb_tables``: the tables of a new MariaDB database.
 ``env``: the script of alembic.
 ``versions``: the migrations, one file per schema version.
 """

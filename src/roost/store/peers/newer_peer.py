@@ -3,29 +3,10 @@
 import time
 from collections.abc import Callable, Iterable
 
-import msgspec
-
-from roost.model.writes import Change
 from roost.observe import log
-from roost.store.rules.codec import decode_writes
+from roost.store.rules.codec import UnknownChange
 
 _LOG_EVERY_S = 60.0
-
-
-class UnknownChange(Exception):  # never leaves the store
-    """A change cannot be decoded: a newer program wrote it."""
-
-
-def decode_change(position: int, body: bytes) -> Change:
-    """Return a change of the feed.
-
-    Raises:
-        UnknownChange: its writes are of no known form.
-    """
-    try:
-        return Change(position, decode_writes(body))
-    except msgspec.MsgspecError as error:
-        raise UnknownChange(f"change {position} cannot be decoded: {error}") from error
 
 
 class NewerPeers:

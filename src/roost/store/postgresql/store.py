@@ -13,12 +13,12 @@ from psycopg import errors
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
+from roost.model.writes import Change, EvidenceRow, Item, Refusal
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.peers.heartbeat import Heartbeat
-from roost.store.peers.newer_peer import NewerPeers, UnknownChange
+from roost.store.peers.newer_peer import NewerPeers
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
@@ -29,20 +29,27 @@ from roost.store.postgresql.rows import batch_statement, lock_and_read, write_ch
 from roost.store.postgresql.versions import heartbeats
 from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.batch import Batch, gather
-from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import are_committable, find_footprint, judge
+from roost.store.rules.codec import UnknownChange, encode_writes
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge_all
 from roost.store.rules.decision_filter import where
-from roost.store.rules.feed_kinds import newer_kinds
-from roost.store.rules.prune import Deletions, Row, choose_deletions
+from roost.store.rules.feed.own_writer import OwnWriter
+from roost.store.rules.feed.stale_state import ChangesLost
+from roost.store.rules.feed.visible_changes import visible_text
+from roost.store.rules.feed_kinds import check_readable
+from roost.store.rules.prune import (
+    FEED_KEPT_S,
+    MEASURED_AGAIN_S,
+    PRUNED_PER_CALL,
+    Deletions,
+    Row,
+    choose_deletions,
+)
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL = 5000
-# A peer reads the feed before each answer. A peer that has not read it for this long must reload.
-_FEED_KEPT_S = 600
-_MEASURED_AGAIN_S = 600.0
+_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
@@ -131,7 +138,7 @@ class PostgresStore:
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._writer = writers.OwnWriter(self._link.process)
+        self._writer = OwnWriter(self._link.process, writers.Writers())
         self._newer_peers = NewerPeers()
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
@@ -150,7 +157,7 @@ class PostgresStore:
         """See ``Store.visible_changes``: the vector, this process, and the timeline."""
         assert self._reader is not None, "load comes first"
         assert self._link.history is not None, "load comes first"
-        return f"{self._reader.text} {self._link.process:x} {self._link.history.timeline}"
+        return visible_text(self._reader.text, self._link.process, self._link.history.timeline)
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. The vector identifies the changes."""
@@ -188,7 +195,7 @@ class PostgresStore:
         raise ``Unavailable``. If the commit took place, ``changes`` returns it like a commit of another process.
         """
         assert are_committable(items), "PutGeneration is never committed"
-        self._check_readable(items)
+        check_readable(items, "" if self._beats is None else self._beats.lowest_schema)
         if self._beats is not None and any(item.evidence for item in items):
             self._beats.note_decision()
         is_lost, late_count = False, 0
@@ -196,7 +203,7 @@ class PostgresStore:
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
-            except link.ChangesLost:
+            except ChangesLost:
                 log.event("changes_lost", found_by="commit")
                 raise
             except ConnectionLost as error:
@@ -214,14 +221,6 @@ class PostgresStore:
                     self._writer.lose()
         raise Unavailable("PostgreSQL: a commit lost its connection, or a race with others, too often: retry later")
 
-    def _check_readable(self, items: Sequence[Item]) -> None:
-        """Refuse kinds of writes that a live process of an older program cannot read."""
-        newer = newer_kinds("" if self._beats is None else self._beats.lowest_schema)
-        if newer and any(type(write) in newer for item in items for write in item.writes):
-            raise Unavailable(
-                "processes of an older Roost cannot read this change: upgrade all of them, as `roost db status` lists"
-            )
-
     def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
         committed = None if batch is None else self._commit_batch(batch, len(items))
@@ -237,12 +236,7 @@ class PostgresStore:
         """Write the accepted items; return their position, or 0 if they have no change."""
         with connection.transaction():
             cache = lock_and_read(connection, find_footprint(items))
-            refusals: list[Refusal | None] = []
-            writes: list[Write] = []
-            for item in items:
-                refusals.append(judge(cache, item))
-                if refusals[-1] is None:
-                    writes.extend(item.writes)
+            refusals, writes = judge_all(cache, items)
             if not write_changes(connection, cache):
                 raise _LostRace
             self._verdicts = refusals

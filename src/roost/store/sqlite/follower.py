@@ -15,7 +15,8 @@ from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
-from roost.store.peers.newer_peer import NewerPeers, UnknownChange, decode_change
+from roost.store.peers.newer_peer import NewerPeers
+from roost.store.rules.codec import UnknownChange, decode_change
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
 from roost.store.sqlite.store import SqliteStore

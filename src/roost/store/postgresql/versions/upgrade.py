@@ -1,24 +1,23 @@
 """Migrations of a PostgreSQL database."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import Any
 
 import sqlalchemy
 from psycopg import errors
 
-from roost.errors import StoreBusy, StoreOutdated
-from roost.ports import LiveWriter
+from roost.errors import StoreBusy
 from roost.store import migrate
+from roost.store.peers.upgrade_rules import check_no_older, last_expansion
 from roost.store.postgresql import link
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.versions.heartbeats import OPENING_LOCK, live_writers
 from roost.store.postgresql.versions.read_schema import read_schema
-from roost.store.rules.schema import SCHEMA_VERSION, SERVED_FROM
+from roost.store.rules.schema import SERVED_FROM
 
-_NAMED_MAX = 10  # in a message
+LABEL = "the PostgreSQL database"
 # A change of a table waits for the end of all statements on it, and all later statements wait for the change. So it
 # waits briefly, and tries again later.
 _LOCK_TIMEOUT_S = 3
@@ -74,7 +73,7 @@ def expand_postgresql(url: str, *, deadline_s: float | None = None) -> None:
                 connection.exec_driver_sql("SELECT pg_advisory_lock(hashtext('roost upgrade'))")
                 connection.exec_driver_sql(f"SET lock_timeout = '{_LOCK_TIMEOUT_S}s'")
                 version = read_schema(_driver_connection(connection)).version
-                target = _last_expansion(version)
+                target = last_expansion(version, label=LABEL)
                 if target is not None:
                     connection.exec_driver_sql(_ADOPT)
             if target is not None:
@@ -94,40 +93,11 @@ def stamp_postgresql(url: str, version: str) -> None:
         migrate.stamp_version(connection, version)
 
 
-def _last_expansion(version: str | None) -> str | None:
-    """Return the last migration that may run beside processes; None: none is missing."""
-    missing = migrate.missing_after(version or "")
-    first = list(takewhile(lambda each: each.phase == "expand", missing))
-    if any(each.phase != "contract" for each in missing[len(first) :]):
-        raise StoreOutdated(
-            f"the PostgreSQL database has schema {version or 'none'}: the step to {missing[0].version} cannot run "
-            "beside processes: run `roost db upgrade` without --expand"
-        )
-    return first[-1].version if first else None
-
-
 def _check_unused(connection: sqlalchemy.Connection) -> None:
     """Refuse an upgrade beside processes of an older program, unless another process has just made it."""
     driver = _driver_connection(connection)
     version = read_schema(driver).version or ""
-    live = live_writers(driver, has_heartbeats=version >= SERVED_FROM)
-    older = [_describe(writer) for writer in live if writer.schema < SCHEMA_VERSION]
-    if version < SCHEMA_VERSION and older:
-        can_expand = migrate.missing_after(version)[0].phase == "expand"
-        more = "; `roost db upgrade --expand` does not need that" if can_expand else ""
-        raise StoreBusy(
-            f"processes of an older Roost use the PostgreSQL database: {_join(older)}: "
-            f"replace or stop all of them, then upgrade{more}"
-        )
-
-
-def _describe(writer: LiveWriter) -> str:
-    return f"{writer.version or 'an unknown version'} on {writer.machine}"
-
-
-def _join(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _NAMED_MAX} more" if len(texts) > _NAMED_MAX else ""
-    return f"{', '.join(texts[:_NAMED_MAX])}{more}"
+    check_no_older(live_writers(driver, has_heartbeats=version >= SERVED_FROM), version, label=LABEL)
 
 
 def _repeat(attempt: Any) -> None:
