@@ -92,7 +92,7 @@ class Heartbeats:
 def live_writers(connection: Connection) -> list[LiveWriter]:
     """Return the live processes, oldest first."""
     rows = connection.execute(fill_in(_LIVE, (DECIDING_S, LIVE_S)), is_synced=True).rows
-    return [LiveWriter(*row[:-1], bool(row[-1])) for row in rows]
+    return [LiveWriter(*row)._replace(is_deciding=bool(row[-1])) for row in rows]
 
 
 def drop_old(connection: Connection) -> None:
