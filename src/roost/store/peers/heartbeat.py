@@ -9,6 +9,8 @@ from roost.errors import RoostError
 from roost.ports import LiveWriter
 from roost.store.peers.live_processes import BEAT_S, lowest_schema
 
+_STOP_S = 1.0
+
 
 class Beats(Protocol):
     """The heartbeats of one process in a database."""
@@ -65,11 +67,15 @@ class Heartbeat:
         return self._lowest_schema
 
     def stop(self) -> None:
-        """End the thread, after a running heartbeat, and the heartbeats."""
+        """End the thread and the heartbeats.
+
+        Do not wait for a database that does not answer: without heartbeats, the process soon does not count as live.
+        """
         self._is_ended.set()
-        self._thread.join()
-        with suppress(RoostError):  # Without heartbeats, the process soon does not count as live.
-            self._beats.end()
+        self._thread.join(_STOP_S)
+        if not self._thread.is_alive():
+            with suppress(RoostError):
+                self._beats.end()
 
     def _run(self) -> None:
         while not self._is_ended.wait(BEAT_S):
