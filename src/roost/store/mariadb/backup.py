@@ -22,7 +22,8 @@ _DELETED_AT_ONCE = 1000  # in a cluster
 _QUIET_S = 1.0
 _NAMES = """
 SELECT TABLE_NAME FROM information_schema.TABLES
-WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME NOT IN ('alembic_version', 'turn', 'sequence') ORDER BY TABLE_NAME"""
+WHERE TABLE_SCHEMA = DATABASE()
+  AND TABLE_NAME NOT IN ('alembic_version', 'compatibility', 'heartbeat', 'turn', 'sequence') ORDER BY TABLE_NAME"""
 _EMPTY_CHANGE = "INSERT INTO feed (position, written_at_s, writer, seq, body) VALUES (?, ?, 0, 0, ?)"
 # This isolation locks whole tables against insertions as they are emptied.
 _OPTIONS = f"""

@@ -9,6 +9,8 @@ from roost.errors import RoostError
 from roost.ports import LiveWriter
 from roost.store.peers.live_processes import BEAT_S, lowest_schema
 
+_STOP_S = 1.0
+
 
 class Beats(Protocol):
     """The heartbeats of one process in a database."""
@@ -82,12 +84,16 @@ class Heartbeat:
         self._wake.set()
 
     def stop(self) -> None:
-        """End the thread, after a running heartbeat, and the heartbeats."""
+        """End the thread and the heartbeats.
+
+        Do not wait for a database that does not answer: without heartbeats, the process soon does not count as live.
+        """
         self._is_ended = True
         self._wake.set()
-        self._thread.join()
-        with suppress(RoostError):  # Without heartbeats, the process soon does not count as live.
-            self._beats.end()
+        self._thread.join(_STOP_S)
+        if not self._thread.is_alive():
+            with suppress(RoostError):
+                self._beats.end()
 
     def _run(self) -> None:
         while True:

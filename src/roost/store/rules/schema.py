@@ -234,7 +234,7 @@ class Schema(NamedTuple):
     readable_from: str = ""  # the oldest program that may serve it; empty: any
 
 
-def check_version(found: str | None, place: str, *, readable_from: str = "") -> None:
+def check_version(found: str | None, place: str, *, readable_from: str = "", is_shared: bool = False) -> None:
     """Refuse a database that this program cannot serve.
 
     A newer database can be served until an upgrade takes away something that this program uses.
@@ -243,6 +243,7 @@ def check_version(found: str | None, place: str, *, readable_from: str = "") -> 
         found: the schema version.
         place: the database, in messages.
         readable_from: the oldest program that may serve the database.
+        is_shared: whether several processes may serve it.
 
     Raises:
         StoreOutdated: the schema is too old or too new. For an older database, the message names the upgrade command.
@@ -253,7 +254,8 @@ def check_version(found: str | None, place: str, *, readable_from: str = "") -> 
             f"{place} has schema {found}{oldest}, newer than {SCHEMA_VERSION} of this program: use a newer roost"
         )
     if found is None or found < SERVED_FROM:
+        option = " (with --expand while older processes run)" if is_shared else ""
         raise StoreOutdated(
             f"{place} has schema {found or 'none'}, older than {SERVED_FROM} of this program: "
-            "run `roost db upgrade` and start again"
+            f"run `roost db upgrade`{option} and start again"
         )

@@ -26,6 +26,7 @@ _BEAT = f"""
 INSERT INTO heartbeat AS h (process, version, schema, machine, started_at_s, heard_at_s, decided_at_s)
 VALUES (%s, %s, %s, %s, {_NOW}, {_NOW}, CASE WHEN %s THEN {_NOW} END) ON CONFLICT (process) DO UPDATE
 SET heard_at_s = excluded.heard_at_s, decided_at_s = greatest(h.decided_at_s, excluded.decided_at_s)"""  # noqa: S608  # our text
+_END_S = 1.0
 _END = "DELETE FROM heartbeat WHERE process = %s"
 _DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - %s"  # noqa: S608  # our text
 # The main connection of each process is named after it. A process without heartbeats has an older program. A process
@@ -103,13 +104,13 @@ class Heartbeats:
         """
         try:
             if self._link.is_open:
-                self._execute(_END, (self.process,))
+                self._execute(_END, (self.process,), deadline_s=_END_S)
         finally:
             self._link.close()
 
-    def _execute(self, text: str, values: tuple[object, ...]) -> list[LiveWriter]:
+    def _execute(self, text: str, values: tuple[object, ...], *, deadline_s: float | None = None) -> list[LiveWriter]:
         try:
-            with self._link.use_connection(is_any_timeline=True) as connection:
+            with self._link.use_connection(is_any_timeline=True, deadline_s=deadline_s) as connection:
                 with connection.transaction():
                     connection.execute(_NO_WAIT)
                     connection.execute(text.encode(), values)

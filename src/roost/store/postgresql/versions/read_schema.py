@@ -30,4 +30,4 @@ def check_schema(found: Schema) -> None:
     Raises:
         StoreOutdated: the schema is too old or too new.
     """
-    check_version(found.version, "the PostgreSQL database", readable_from=found.readable_from)
+    check_version(found.version, "the PostgreSQL database", readable_from=found.readable_from, is_shared=True)
