@@ -76,6 +76,10 @@ class Cluster:
     def _options(self, number: int) -> list[str]:
         sql, group, transfer, changes = self._ports[number]
         others = ",".join(f"127.0.0.1:{ports[1]}" for ports in self._ports[:number])
+        provider_options = (
+            f"base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
+            f"ist.recv_addr=127.0.0.1:{changes};gcache.size=64M"
+        )
         return [
             f"--port={sql}",
             "--bind-address=127.0.0.1",
@@ -91,8 +95,7 @@ class Cluster:
             "--wsrep-slave-threads=4",
             "--wsrep-sst-method=rsync",
             f"--wsrep-sst-receive-address=127.0.0.1:{transfer}",
-            f"--wsrep-provider-options=base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
-            f"ist.recv_addr=127.0.0.1:{changes};gcache.size=64M",
+            f"--wsrep-provider-options={provider_options}",
         ]
 
     def _add(self, number: int) -> None:
