@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from roost import cli
 from roost.observe import log
 from tests.differential import reference
-from tests.support.databases import mariadb, postgres
+from tests.support.databases import galera, mariadb, postgres
 from tests.support.missing_programs import skip_test
 
 # Deadlines measure the machine, not the code. Benchmarks measure time.
@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden-rewrite", action="store_true", help="write the output of the tests into the golden files"
     )
+    parser.addoption("--galera", action="store_true", help="run the tests on MariaDB on a node of a Galera cluster")
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +67,12 @@ def postgres_url(postgres_server):
 
 
 @pytest.fixture(scope="session")
-def mariadb_server(tmp_path_factory):
+def mariadb_server(request, tmp_path_factory):
     """Yield the URL of the MariaDB server of this test run, which all workers share."""
+    if request.config.getoption("--galera"):
+        with galera.cluster() as running:
+            yield running.socket_url(0, "")
+        return
     if mariadb.SERVE is None or mariadb.INSTALL is None:
         skip_test(mariadb.MISSING)
     folder = tmp_path_factory.getbasetemp()

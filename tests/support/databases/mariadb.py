@@ -26,25 +26,27 @@ MISSING = f"no MariaDB server: {HOW_TO_INSTALL}"
 
 
 class Server:
-    """A running server with all its files in a folder; it listens on a socket there.
+    """A running server with all its files in a folder, existing or new; it listens on a socket there.
 
     Args:
         folder: its path is short, because that of the socket has at most 107 bytes.
         options: further options of the server.
+        first_options: further options of its first start.
     """
 
-    def __init__(self, folder: Path, *, options: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *, options: Sequence[str] = (), first_options: Sequence[str] = ()) -> None:
         assert INSTALL is not None, MISSING
         assert SERVE is not None, MISSING
         self.socket = folder / "socket"
         self.log = folder / "log"
         settings = ("--no-defaults", f"--datadir={folder / 'data'}", "--user=root")
-        with self.log.open("wb") as log:
-            install = [INSTALL, *settings, "--auth-root-authentication-method=normal", "--skip-test-db"]
-            subprocess.run(install, check=True, stdout=log, stderr=log)
+        if not (folder / "data").exists():
+            with self.log.open("wb") as log:
+                install = [INSTALL, *settings, "--auth-root-authentication-method=normal", "--skip-test-db"]
+                subprocess.run(install, check=True, stdout=log, stderr=log)
         network = () if any(option.startswith("--port=") for option in options) else ("--skip-networking",)
         self._command = [SERVE, *settings, f"--socket={self.socket}", *network, *options]
-        self.start()
+        self.start(*first_options)
 
     def start(self, *options: str) -> None:
         """Start the server, also after ``kill``.
@@ -100,7 +102,7 @@ class Server:
 
     def _wait(self) -> None:
         """Wait until the server listens; the database driver would leak its socket on a failed connection."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             with socket.socket(socket.AF_UNIX) as client:
                 if client.connect_ex(str(self.socket)) == 0:
