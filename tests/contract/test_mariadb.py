@@ -157,6 +157,9 @@ def test_silent_writer_of_a_dead_process_is_closed(open_loaded, execute):
     kill_connection(dead, execute)
     execute("UPDATE feed SET written_at_s = written_at_s - 3600")
     reader.prune(older_than_s=-1e12, max_bytes=10**12)
+    assert execute("SELECT count(*) FROM writer WHERE retired IS NOT NULL") == [(0,)], "it has a heartbeat"
+    execute(f"DELETE FROM heartbeat WHERE process = {dead.process}")
+    reader.prune(older_than_s=-1e12, max_bytes=10**12)
     assert execute("SELECT count(*) FROM writer WHERE retired IS NOT NULL") == [(1,)]
     put(dead, 2)
     assert ids(reader) == [1, 2]

@@ -200,7 +200,7 @@ class _Database:
     """A database with our schema; it is emptied after each use, which is faster than a new one."""
 
     def __init__(self, server_url: str) -> None:
-        from roost.store.mariadb.prepare import upgrade_mariadb
+        from roost.store.mariadb.versions.prepare import upgrade_mariadb
 
         self._server_url = server_url
         self._name = f"roost_{uuid.uuid4().hex}"
