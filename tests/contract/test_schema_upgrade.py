@@ -33,8 +33,12 @@ phase = "expand"
 
 def upgrade():
     op.execute("ALTER TABLE feed ADD COLUMN IF NOT EXISTS colour BIGINT NOT NULL DEFAULT 0")
-    with op.get_context().autocommit_block():
-        op.execute("CREATE INDEX CONCURRENTLY IF NOT EXISTS feed_colour ON feed (colour)")
+    context = op.get_context()
+    if context.config.attributes["is_beside"]:
+        with context.autocommit_block():
+            op.execute("CREATE INDEX CONCURRENTLY IF NOT EXISTS feed_colour ON feed (colour)")
+    else:
+        op.execute("CREATE INDEX feed_colour ON feed (colour)")
 """
 CONTRACTION = """
 from alembic import op
@@ -150,6 +154,14 @@ def test_older_steps_do_not_run_beside_processes(url):
     upgrade(url)
     expand(url)  # Nothing is missing.
     assert version_of(url) == SCHEMA_VERSION
+
+
+@pytest.mark.usefixtures("later")
+def test_all_steps_of_a_new_database_are_one_transaction(url):
+    execute(url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    upgrade_postgresql(url)
+    assert version_of(url) == "0014"
+    assert rows(url, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'feed_colour'::regclass") == [(True,)]
 
 
 @pytest.mark.usefixtures("later")

@@ -18,7 +18,7 @@ from roost.model.work.change_query import ChangeQuery
 from roost.model.writes import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.store import migrate
 from roost.store.audit import audit
-from roost.store.backends import open_store, upgrade
+from roost.store.backends import open_follower, open_store, upgrade
 from roost.store.rules.schema import SCHEMA_VERSION
 from roost.store.sqlite import history
 from roost.store.sqlite.store import SqliteStore
@@ -131,6 +131,18 @@ def test_a_newer_schema_is_refused(path):
     for act in (SqliteStore, upgrade):
         with pytest.raises(StoreOutdated, match="newer"):
             act(path)
+
+
+def test_a_follower_reads_the_tables_after_a_change_of_a_newer_program(path):
+    with closing(SqliteStore(path)) as store, closing(open_follower(path)) as follower:
+        list(follower.load().writes)
+        assert commit(store, item(provider(1))) == [""]
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE feed SET body = ?", (msgspec.msgpack.encode([["later", 1]]),))
+            connection.commit()
+        assert follower.changes() is None
+        assert "PutProvider" in {type(write).__name__ for write in follower.load().writes}
+        assert follower.changes() == []
 
 
 def test_the_schema_of_the_program_is_the_newest_migration():

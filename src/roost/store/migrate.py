@@ -72,5 +72,6 @@ def _config(connection: sqlalchemy.Connection | None = None) -> alembic.config.C
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     dialect = "" if connection is None else connection.dialect.name
+    config.attributes["is_beside"] = connection is not None and not connection.in_transaction()
     config.attributes["version_table"] = _VERSION_TABLES.get(dialect, _VERSION_TABLE)
     return config
