@@ -7,7 +7,7 @@ import numpy as np
 
 from roost.engine.columns.column import Column
 from roost.engine.columns.interning import InternedColumn
-from roost.engine.columns.rows_by_name import RowsByName
+from roost.engine.columns.name_table import RowsByName
 from roost.engine.columns.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 

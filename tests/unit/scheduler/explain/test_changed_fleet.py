@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.engine.columns.rows_by_name import RowsByName
+from roost.engine.columns.name_table import RowsByName
 from roost.errors import BadRequest, OverBudget
 from roost.model.evidence.capacity import AddedHosts, FleetChange
 from roost.model.flavor import Flavor

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.columns.rows_by_name import RowsByName
+from roost.engine.columns.name_table import RowsByName
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=12)
 
