@@ -1,6 +1,6 @@
-"""The size of group commits, adapted to waits for rows that other processes have locked.
+"""The size of group commits, adapted to waits for rows locked by other processes.
 
-Two groups share a row the more likely, the larger they are, and a waiting commit holds the locks that it has already.
+Two groups share a row the more likely, the larger they are, and a waiting commit holds its locks.
 So large groups of several processes wait in chains. Small groups cost more round trips.
 """
 

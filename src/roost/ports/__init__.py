@@ -64,7 +64,7 @@ class Random(Protocol):
         """Return a new seed, 0..2**62 - 1."""
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return ``count`` new uuids, 16 bytes each, that sort by time."""
+        """Return ``count`` new uuids, 16 bytes each, in the order of time."""
 
 
 class CommitResult(msgspec.Struct, frozen=True):
@@ -339,10 +339,10 @@ class RemotePlacement(Protocol):
     """The Placement of another server."""
 
     def dry(self) -> "RemotePlacement":
-        """Return a copy for dry runs, which writes nothing."""
+        """Return a copy for dry runs; it writes nothing."""
 
     def candidates(self, query: CandidateQuery) -> RemoteAnswer:
-        """Return the hosts that can satisfy a query.
+        """Return the hosts for a query.
 
         Raises:
             PlacementGone: the remote Placement does not answer. Every method below raises it, too.

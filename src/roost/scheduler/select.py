@@ -218,7 +218,7 @@ class Scheduler:
         """Return the pipeline for a request at this moment; see ``ShapeCache.get``."""
         return self._shapes.get(request, state=self._placement.state, now_s=self._clock.now_s())
 
-    def explained_shape(self, request: Request) -> Shape:
+    def shape_to_explain(self, request: Request) -> Shape:
         """Return the pipeline that decides a request for one instance: over the own part if a host fits there."""
         part, state = self._find_part(request), self._placement.state
         if part is not None:

@@ -136,7 +136,7 @@ def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAUL
 
 
 def expand(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
-    """Make the part of an upgrade that processes of the version before do not notice.
+    """Make the part of an upgrade without effects on processes of the version before.
 
     Raises:
         BadRequest: it is a SQLite file.

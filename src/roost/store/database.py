@@ -118,7 +118,7 @@ class Database(ABC):
 
     @abstractmethod
     def expand(self, settings: Settings) -> None:
-        """Make the part of the upgrade that processes of the version before do not notice.
+        """Make the part of the upgrade without effects on processes of the version before.
 
         Raises:
             BadRequest: a database of this kind has one process.

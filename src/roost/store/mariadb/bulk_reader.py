@@ -38,7 +38,7 @@ def connect_reader(url: str, *, deadline_s: float) -> Connection:
 
 
 def scan(connection: Connection, table: Table, *, at_once: int = _PAGE) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table in the order of its key, page by page, so that several scans can alternate.
+    """Yield the rows of a table in the order of its key, page by page: several scans can alternate.
 
     Args:
         at_once: rows of a page.

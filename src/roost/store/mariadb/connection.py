@@ -119,7 +119,7 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         self._read_timeout = self._write_timeout = seconds
 
     def drop(self) -> None:
-        """Close the connection without a goodbye, which a lost server would not read."""
+        """Close the connection without a goodbye: a lost server would not read it."""
         with suppress(Exception):
             self._force_close()
 

@@ -1,4 +1,4 @@
-"""MariaDB as a kind of database: a server, or a Galera cluster, that several processes share."""
+"""MariaDB as a kind of database: a server, or a Galera cluster, for several processes."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager

@@ -124,7 +124,7 @@ def _are_stored(connection: Connection, missing: Missing) -> bool:
 
 
 def _spans(missing: Missing) -> str:
-    """Return a condition that selects the changes of the spans."""
+    """Return a condition for the changes of the spans."""
     spans = (
         f"(writer = {span.writer} AND seq > {span.after}{'' if span.until is None else f' AND seq <= {span.until}'})"
         for span in missing.spans
@@ -166,7 +166,7 @@ def _writes_of(connection: Connection, base_position: int | None, missing: Missi
 
 
 def write_snapshot(url: str) -> bool:
-    """Write a snapshot of a database, beside the processes that serve it; return whether it was written.
+    """Write a snapshot of a database, beside its processes; return whether it was written.
 
     Skip it if another process is writing one. Each part has its own transaction. If the process is killed, an
     incomplete snapshot remains: parts without a head.

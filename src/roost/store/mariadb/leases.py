@@ -1,4 +1,4 @@
-"""Locks that outlive a transaction: rows with an owner and an end, since session locks hold on one node only."""
+"""Locks beyond the end of a transaction: rows with an owner and an end, since session locks hold on one node only."""
 
 import secrets
 import time

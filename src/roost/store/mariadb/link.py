@@ -1,4 +1,4 @@
-"""A connection to MariaDB that reconnects after a loss, to the first host that answers."""
+"""A connection to MariaDB; after a loss, it is replaced by one to the first host with an answer."""
 
 import secrets
 import time
@@ -119,7 +119,7 @@ class Link:
         return connection
 
     def set_history(self, history: History) -> None:
-        """Set the history of the state that was just loaded."""
+        """Set the history of a newly loaded state."""
         self.history, self._failed_over = history, None
 
     def _open_connection(self) -> Connection:
@@ -245,12 +245,12 @@ class Link:
 
 
 def lock_name(process: int, role: str = "") -> str:
-    """Return the name of the lock that shows the connection of a link; see ``Link``."""
+    """Return the name of a link's lock, by which the server knows the connection; see ``Link``."""
     return f"{_LOCK_NAME.format(process)} {role}".rstrip()
 
 
 def take_name(connection: Connection, name: str) -> None:
-    """Take the lock of a link, and end the connection that has it: its last statement then has an outcome.
+    """Take the lock of a link, and end the connection with it: its last statement then has an outcome.
 
     Raises:
         StoreGone: that connection does not end.
@@ -370,7 +370,7 @@ def _set_up(connection: Connection, deadline_s: float) -> Server:
 
 
 def _roll_back(connection: Connection) -> None:
-    """Roll back after an error; a connection that cannot do so is unusable."""
+    """Roll back after an error; a connection is unusable if it fails."""
     try:
         connection.execute("ROLLBACK")
     except pymysql.Error:

@@ -52,7 +52,7 @@ def row_text(row: Iterable[Any]) -> str:
     return f"({', '.join(map(literal, row))})"
 
 
-def derived(columns: str, rows: Sequence[Iterable[Any]]) -> str:
+def subquery(columns: str, rows: Sequence[Iterable[Any]]) -> str:
     """Return a subquery with some rows, at least one; a join reads them in this order.
 
     Args:
@@ -64,14 +64,14 @@ def derived(columns: str, rows: Sequence[Iterable[Any]]) -> str:
 
 
 def key_condition(columns: Sequence[str], keys: Iterable[Values]) -> str:
-    """Return a condition that selects rows by the values of some columns."""
+    """Return a condition on the values of some columns."""
     if len(columns) == 1:
         return f"{columns[0]} IN ({', '.join(literal(key[0]) for key in keys) or 'NULL'})"
     return f"({', '.join(columns)}) IN ({', '.join(map(row_text, keys)) or row_text(repeat(None, len(columns)))})"
 
 
 def insertions(table: Table, rows: Iterable[Values], *, end: str = "") -> Iterator[str]:
-    """Yield statements of limited size that insert rows.
+    """Yield statements of limited size to insert rows.
 
     Args:
         end: the end of each statement.
@@ -89,13 +89,13 @@ def insertions(table: Table, rows: Iterable[Values], *, end: str = "") -> Iterat
 
 
 def replacements(table: Table, rows: Iterable[Values]) -> Iterator[str]:
-    """Yield statements that update whole rows by their keys."""
+    """Yield statements to update whole rows by their keys."""
     sets = ", ".join(f"{column} = VALUES({column})" for column in table.columns if column not in table.key)
     return insertions(table, rows, end=f" ON DUPLICATE KEY UPDATE {sets}")
 
 
 class Script:
-    """Statements that run in one transaction and one round trip.
+    """Statements of one transaction, in one round trip.
 
     Args:
         epoch: of the state of the process; the script fails with ``EPOCH_DIFFERS`` in a restored database.
@@ -110,7 +110,7 @@ class Script:
         self._parts.append(f"{text};\n")
 
     def add_exact(self, text: str, count: int) -> None:
-        """Add a statement that must find ``count`` rows."""
+        """Add a statement for exactly ``count`` rows."""
         self.add(text)
         self._fail_unless(f"ROW_COUNT() = {count}", GUARD_FAILED)
 

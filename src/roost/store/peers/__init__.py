@@ -1,4 +1,4 @@
-"""The other processes of a database, which may have another version.
+"""The other processes of a database, with other versions.
 
 ``live_processes``: the age of live processes, and the oldest of their programs.
 ``heartbeat``: the regular record that a process lives.

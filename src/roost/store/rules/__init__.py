@@ -12,7 +12,7 @@
 ``feed_kinds``: the first program that reads each kind of write.
 ``history_table``: the history of the fleet; its rows in a database in memory.
 ``decision_filter``: the filter of stored decisions.
-``feed``: the changes that a process knows, and its own.
+``feed``: the known changes of a process, and its own.
 ``vector``: the known changes of a process, by writer.
 ``prune``: the choice of rows to delete.
 """

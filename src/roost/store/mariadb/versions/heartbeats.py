@@ -96,5 +96,5 @@ def live_writers(connection: Connection) -> list[LiveWriter]:
 
 
 def drop_old(connection: Connection) -> None:
-    """Delete the rows of processes that crashed long ago."""
+    """Delete the rows of processes after an old crash."""
     connection.execute(fill_in(_DROP_OLD, (KEPT_S,)))

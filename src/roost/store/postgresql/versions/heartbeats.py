@@ -131,5 +131,5 @@ def live_writers(connection: Connection, *, has_heartbeats: bool = True) -> list
 
 
 def drop_old(connection: Connection) -> None:
-    """Delete the rows of processes that crashed long ago, in the running transaction."""
+    """Delete the rows of processes after an old crash, in the running transaction."""
     connection.execute(_DROP_OLD.encode(), (KEPT_S,))

@@ -1,4 +1,4 @@
-"""The changes that a process knows, and their advance by the rows of a read."""
+"""The known changes of a process, and their advance by the rows of a read."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
