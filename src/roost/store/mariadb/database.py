@@ -15,7 +15,7 @@ from roost.store.mariadb import backup, bulk_reader, history, link
 from roost.store.mariadb.connection import Connection, Duplicate, code_of, translate_errors
 from roost.store.mariadb.script import fill_in
 from roost.store.mariadb.store import PUT_UPKEEP, MariaStore
-from roost.store.mariadb.versions import heartbeats, prepare
+from roost.store.mariadb.versions import heartbeats, prepare, read_schema
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import Schema
 
@@ -32,7 +32,7 @@ class MariaDatabase(database.Database):
     @property
     def label(self) -> str:
         """A fixed text: the URL may hold a password."""
-        return prepare.LABEL
+        return read_schema.LABEL
 
     def open_store(self, settings: Settings) -> MariaStore:
         """See ``Database``."""
@@ -132,7 +132,7 @@ class MariaDatabase(database.Database):
                 yield _query_of(connection)
         except StoreBroken as error:
             if isinstance(error.__cause__, pymysql.Error) and code_of(error) == ER.NO_SUCH_TABLE:
-                raise StoreBroken(f"{prepare.LABEL} is not one of roost") from error
+                raise StoreBroken(f"{read_schema.LABEL} is not one of roost") from error
             raise
 
 

@@ -13,6 +13,7 @@ from roost.store.mariadb.script import (
     key_condition,
     literal,
     replacements,
+    subquery,
 )
 from roost.store.rules.batch import Batch, phases_of_claims, phases_of_releases
 from roost.store.rules.codec import CODECS, encode_writes, fill, table_changes

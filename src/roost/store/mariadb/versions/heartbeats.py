@@ -11,7 +11,7 @@ from roost.ports import LiveWriter
 from roost.store.mariadb.connection import Connection
 from roost.store.mariadb.link import Link
 from roost.store.mariadb.script import fill_in
-from roost.store.mariadb.versions.prepare import LABEL, read_schema
+from roost.store.mariadb.versions.read_schema import LABEL, read_schema
 from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S
 from roost.store.rules.schema import SCHEMA_VERSION, check_version
 

@@ -8,17 +8,14 @@ from roost.errors import StoreBroken, StoreBusy
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.mariadb.connection import Connection, translate_errors
 from roost.store.mariadb.link import DEFAULTS, close_connection, connect
-from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, Schema, check_version
+from roost.store.mariadb.versions.heartbeats import live_writers
+from roost.store.mariadb.versions.read_schema import LABEL, read_schema
+from roost.store.rules.schema import SCHEMA_VERSION, Schema, check_version
 
 if TYPE_CHECKING:
     import sqlalchemy
 
-LABEL = "the MariaDB database"
 _LOCK_S = 60
-_TABLES = """
-SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
-AND TABLE_NAME IN ('alembic_version', 'compatibility', 'resource_providers')"""
-_FOREIGN = "resource_providers"  # a table of upstream Placement
 
 
 def prepare_database(url: str, *, may_create: bool = True) -> None:
@@ -44,28 +41,6 @@ def schema_of(url: str) -> Schema:
             return read_schema(connection)
     finally:
         close_connection(connection)
-
-
-def read_schema(connection: Connection) -> Schema:
-    """Return the schema of the database of a connection.
-
-    Raises:
-        StoreBroken: it has tables of another program.
-    """
-    tables = {name for (name,) in connection.execute(_TABLES, is_synced=True).rows}
-    version = _first(connection, "SELECT version_num FROM alembic_version") if "alembic_version" in tables else None
-    if _FOREIGN in tables or (version is not None and not version.isdigit()):
-        raise StoreBroken(
-            f"{LABEL} is of another program, such as upstream Placement: create another database on its server for "
-            "roost, and import the data with `roost import placement --from URL`"
-        )
-    oldest = _first(connection, READABLE_FROM) if "compatibility" in tables else None
-    return Schema(version, oldest or "")
-
-
-def _first(connection: Connection, query: str) -> str | None:
-    rows = connection.execute(query, is_synced=True).rows
-    return str(rows[0][0]) if rows else None
 
 
 def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
@@ -111,7 +86,6 @@ def upgrade_mariadb(url: str, *, to: str = "head", deadline_s: float | None = No
         StoreBusy: such processes live; nothing was changed.
     """
     from roost.store import migrate  # slow to import
-    from roost.store.mariadb.versions.heartbeats import live_writers
     from roost.store.migrations import mariadb_tables
     from roost.store.peers.upgrade_rules import check_no_older
 
