@@ -119,7 +119,7 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         self._read_timeout = self._write_timeout = seconds
 
     def drop(self) -> None:
-        """Close the connection without a goodbye, which a lost server would not read."""
+        """Close the connection without a goodbye to a lost server."""
         with suppress(Exception):
             self._force_close()
 

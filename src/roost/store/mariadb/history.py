@@ -124,7 +124,7 @@ def _are_stored(connection: Connection, missing: Missing) -> bool:
 
 
 def _spans(missing: Missing) -> str:
-    """Return a condition that selects the changes of the spans."""
+    """Return a condition for the changes of the spans."""
     spans = (
         f"(writer = {span.writer} AND seq > {span.after}{'' if span.until is None else f' AND seq <= {span.until}'})"
         for span in missing.spans

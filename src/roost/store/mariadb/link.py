@@ -1,4 +1,4 @@
-"""A connection to MariaDB that reconnects after a loss, to the first host that answers."""
+"""A connection to MariaDB: after a loss, it reconnects to the first host with an answer."""
 
 import secrets
 import time
@@ -83,7 +83,7 @@ class Link:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the state of this process belongs to; without a state, that of the database."""
+        """The epoch of the state of this process; without a state, of the database."""
         return (self.history or self._current).epoch
 
     @property
@@ -101,7 +101,7 @@ class Link:
         return connection
 
     def set_history(self, history: History) -> None:
-        """Set the history of the state that was just loaded."""
+        """Set the history of a newly loaded state."""
         self.history, self._failed_over = history, None
 
     def _open_connection(self) -> Connection:
@@ -169,7 +169,7 @@ class Link:
         return self.run_on(run, is_any_timeline=is_any_timeline, deadline_s=deadline_s)
 
     def write(self, text: str, values: Sequence[object] = ()) -> Result:
-        """Run one statement that writes, and may run twice; see ``read``."""
+        """Run one statement, maybe twice; see ``read``."""
         statement = fill_in(text, values)
         return self.run_on(lambda connection: connection.execute(statement))
 
@@ -227,12 +227,12 @@ class Link:
 
 
 def lock_name(process: int) -> str:
-    """Return the name of the lock that shows the connection of a link."""
+    """Return the name of the lock of a link's connection."""
     return _LOCK_NAME.format(process)
 
 
 def take_name(connection: Connection, name: str) -> None:
-    """Take the lock of a link, and end the connection that has it: its last statement then has an outcome.
+    """Take the lock of a link, and end the previous connection with it: its last statement then has an outcome.
 
     Raises:
         StoreGone: that connection does not end.
@@ -283,7 +283,7 @@ def retry(attempt: Callable[[], Outcome], *, wait_s: float) -> Outcome:
 
 
 def connect(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s, wait_s: float = DEFAULTS.wait_s) -> Connection:
-    """Connect to the first host that answers and takes writes, in autocommit mode.
+    """Connect to the first host with an answer and write access, in autocommit mode.
 
     Args:
         url: see ``address``.
@@ -352,7 +352,7 @@ def _set_up(connection: Connection, deadline_s: float) -> Server:
 
 
 def _roll_back(connection: Connection) -> None:
-    """Roll back after an error; a connection that cannot do so is unusable."""
+    """Roll back after an error; otherwise the connection is unusable."""
     try:
         connection.execute("ROLLBACK")
     except pymysql.Error:

@@ -1,4 +1,4 @@
-"""The statements of the MariaDB store that write a batch."""
+"""The statements for a batch in the MariaDB store."""
 
 from collections.abc import Iterable
 from operator import itemgetter
@@ -8,12 +8,12 @@ from roost.store.mariadb.connection import Connection
 from roost.store.mariadb.script import (
     LOCK_EPOCH,
     Script,
-    derived,
     fill_in,
     insertions,
     key_condition,
     literal,
     replacements,
+    subquery,
 )
 from roost.store.rules.batch import Batch, phases_of_claims, phases_of_releases
 from roost.store.rules.codec import CODECS, encode_writes, fill, table_changes
@@ -65,7 +65,7 @@ _STRUCTURE = "UPDATE turn SET number = number + 1 WHERE name = 'structure'"
 
 
 def batch_script(batch: Batch, key: ChangeKey | None, *, epoch: int) -> str:
-    """Return the script that writes a batch; it answers with the position of the change, or with a failed guard.
+    """Return the script of a batch; it answers with the position of the change, or with a failed guard.
 
     Args:
         batch: the net effect of its items.
@@ -77,13 +77,13 @@ def batch_script(batch: Batch, key: ChangeKey | None, *, epoch: int) -> str:
         script.add_exact(_guard("server_group", ("id",), [(number,) for number in batch.groups]), len(batch.groups))
     if batch.stocks:
         rows = [(number, *amounts) for number, amounts in sorted(batch.stocks.items())]
-        script.add_exact(_CLAIM.format(rows=derived("id added peak minimum maximum divisor", rows)), len(rows))
+        script.add_exact(_CLAIM.format(rows=subquery("id added peak minimum maximum divisor", rows)), len(rows))
     if batch.places:
         places = sorted((*place, *amounts) for place, amounts in batch.places.items())
         for text in insertions(PLACE, [place[:4] for place in places], end=_PLACE_END):
             script.add(text)
         script.require(
-            f"{_VALID_PLACES.format(rows=derived('group_id scope holder added max_members', places))} = {len(places)}"
+            f"{_VALID_PLACES.format(rows=subquery('group_id scope holder added max_members', places))} = {len(places)}"
         )
     if batch.released:
         _add_release(script, batch)
@@ -109,12 +109,12 @@ def _add_release(script: Script, batch: Batch) -> None:
         script.require(
             "NOT "
             + _EARLY_CLAIMS.format(
-                released=derived("id phase", phases_of_releases(batch)),
-                claimed=derived("uuid phase", phases_of_claims(batch)),
+                released=subquery("id phase", phases_of_releases(batch)),
+                claimed=subquery("uuid phase", phases_of_claims(batch)),
             )
         )
     if batch.frees:
-        rows = derived("consumer_id inventory_id amount", sorted(batch.frees))
+        rows = subquery("consumer_id inventory_id amount", sorted(batch.frees))
         script.add_exact(_FREE.format(rows=rows), len(batch.frees))
     script.require(f"NOT EXISTS (SELECT 1 FROM allocation WHERE consumer_id IN {released})")  # noqa: S608  # numbers
     script.add(f"DELETE FROM instance WHERE consumer_id IN {released}")  # noqa: S608  # numbers
@@ -122,7 +122,7 @@ def _add_release(script: Script, batch: Batch) -> None:
 
 
 def change_statement(key: ChangeKey, body: bytes) -> str:
-    """Return the statement that writes a change."""
+    """Return the statement of a change."""
     return fill_in(_FEED, (key.writer, key.seq, body))
 
 
@@ -143,7 +143,7 @@ WHERE EXISTS (SELECT 1 FROM server_group g WHERE g.id = w.group_id) ON DUPLICATE
 
 
 def lock_and_read(connection: Connection, footprint: Footprint, *, epoch: int) -> RowCache:
-    """Begin a transaction, lock the rows that a concurrent batch could change, and read all rows of a footprint.
+    """Begin a transaction, lock the rows of concurrent batches, and read all rows of a footprint.
 
     Each statement sees all commits before its start. So rows that are read after locking stay unchanged until this
     transaction writes them. Structural writes happen one transaction at a time.
@@ -170,14 +170,14 @@ def lock_and_read(connection: Connection, footprint: Footprint, *, epoch: int) -
 
 
 def _locks(footprint: Footprint) -> Iterable[str]:
-    """Yield statements that lock rows; all processes use the same order, so two commits never deadlock."""
+    """Yield statements with locks; all processes use the same order, so two commits never deadlock."""
     groups = footprint.joined_groups | footprint.dropped_groups
     if groups:
         yield _guard("server_group", ("id",), [(number,) for number in groups])
     if footprint.stock_ids or footprint.whole_providers:
         yield _GUARD.format(table="inventory", condition=_inventories(footprint), order="id")
     if footprint.place_keys:
-        yield _ADD_PLACES.format(rows=derived("group_id scope", sorted(footprint.place_keys)))
+        yield _ADD_PLACES.format(rows=subquery("group_id scope", sorted(footprint.place_keys)))
     for (name, columns), values in sorted(footprint.lookups.items(), key=itemgetter(0)):
         table = CODECS[name].table
         if table.is_updated and columns == table.key:

@@ -52,7 +52,7 @@ def row_text(row: Iterable[Any]) -> str:
     return f"({', '.join(map(literal, row))})"
 
 
-def derived(columns: str, rows: Sequence[Iterable[Any]]) -> str:
+def subquery(columns: str, rows: Sequence[Iterable[Any]]) -> str:
     """Return a subquery with some rows, at least one; a join reads them in this order.
 
     Args:
@@ -64,14 +64,14 @@ def derived(columns: str, rows: Sequence[Iterable[Any]]) -> str:
 
 
 def key_condition(columns: Sequence[str], keys: Iterable[Values]) -> str:
-    """Return a condition that selects rows by the values of some columns."""
+    """Return a condition for rows with these values in some columns."""
     if len(columns) == 1:
         return f"{columns[0]} IN ({', '.join(literal(key[0]) for key in keys) or 'NULL'})"
     return f"({', '.join(columns)}) IN ({', '.join(map(row_text, keys)) or row_text(repeat(None, len(columns)))})"
 
 
 def insertions(table: Table, rows: Iterable[Values], *, end: str = "") -> Iterator[str]:
-    """Yield statements of limited size that insert rows.
+    """Yield insertions of limited size.
 
     Args:
         end: the end of each statement.
@@ -89,13 +89,13 @@ def insertions(table: Table, rows: Iterable[Values], *, end: str = "") -> Iterat
 
 
 def replacements(table: Table, rows: Iterable[Values]) -> Iterator[str]:
-    """Yield statements that update whole rows by their keys."""
+    """Yield updates of whole rows by their keys."""
     sets = ", ".join(f"{column} = VALUES({column})" for column in table.columns if column not in table.key)
     return insertions(table, rows, end=f" ON DUPLICATE KEY UPDATE {sets}")
 
 
 class Script:
-    """Statements that run in one transaction and one round trip.
+    """Statements for one transaction and one round trip.
 
     Args:
         epoch: of the state of the process; the script fails with ``EPOCH_DIFFERS`` in a restored database.
@@ -110,7 +110,7 @@ class Script:
         self._parts.append(f"{text};\n")
 
     def add_exact(self, text: str, count: int) -> None:
-        """Add a statement that must find ``count`` rows."""
+        """Add a statement and the number of rows it must find."""
         self.add(text)
         self._fail_unless(f"ROW_COUNT() = {count}", GUARD_FAILED)
 
@@ -119,7 +119,7 @@ class Script:
         self._fail_unless(condition, GUARD_FAILED)
 
     def add_change(self, text: str) -> None:
-        """Add the insertion of a change, whose position is the answer."""
+        """Add the insertion of a change; its position is the answer."""
         self._parts.append(f"{text};\nSET the_position = LAST_INSERT_ID();\n")
 
     def text(self) -> str:

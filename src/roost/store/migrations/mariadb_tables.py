@@ -118,6 +118,6 @@ ON DUPLICATE KEY UPDATE seen = snapshot.seen"""
 
 
 def statements() -> list[str]:
-    """Return the statements that create missing tables, and their first rows."""
+    """Return the statements for missing tables, and their first rows."""
     tables = [table.strip() for table in _TABLES.format(**_TYPES).split(";\n")]
     return [*(f"CREATE TABLE IF NOT EXISTS {table} {_OPTIONS}" for table in tables), _TURNS, _SEQUENCES, _SNAPSHOT]

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.store.mariadb.script import derived, fill_in, insertions, key_condition, literal
+from roost.store.mariadb.script import fill_in, insertions, key_condition, literal, subquery
 from roost.store.rules.schema import SEQUENCE
 
 
@@ -31,8 +31,8 @@ def test_each_mark_gets_its_value():
 
 
 def test_rows_become_a_subquery_with_named_columns():
-    assert derived("id added", [(1, 2)]) == "(SELECT 1 AS id, 2 AS added)"
-    assert derived("id added", [(1, 2), (3, 4)]) == "(SELECT 1 AS id, 2 AS added UNION ALL VALUES (3, 4))"
+    assert subquery("id added", [(1, 2)]) == "(SELECT 1 AS id, 2 AS added)"
+    assert subquery("id added", [(1, 2), (3, 4)]) == "(SELECT 1 AS id, 2 AS added UNION ALL VALUES (3, 4))"
 
 
 def test_keys_become_a_condition():
