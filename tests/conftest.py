@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--galera", action="store_true", help="run the tests on MariaDB on a node of a Galera cluster")
 
 
-# Contract tests with other results on a cluster. A restore takes several transactions, so a killed one must be repeated.
+# Contract tests with other results on a cluster. A restore takes several transactions, so repeat a killed one.
 # The lease of a killed process ends after a minute, since other nodes cannot see its end. Positions have gaps.
 _NOT_ON_GALERA = (
     "test_killed_restore_leaves_the_old_or_the_new_content",
