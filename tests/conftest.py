@@ -26,6 +26,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--galera", action="store_true", help="run the tests on MariaDB on a node of a Galera cluster")
 
 
+# Contract tests with other results on a cluster. A restore takes several transactions, so repeat a killed one.
+# The lease of a killed process ends after a minute, since other nodes cannot see its end. Positions have gaps.
+_NOT_ON_GALERA = (
+    "test_killed_restore_leaves_the_old_or_the_new_content",
+    "test_killed_snapshot_is_ignored_and_its_parts_are_deleted_later",
+    "test_snapshot_starts_after_enough_writes_and_never_twice_at_once",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--galera"):
+        differs = pytest.mark.skip(reason="differs on a cluster")
+        for item in items:
+            if item.name.startswith(_NOT_ON_GALERA):
+                item.add_marker(differs)
+
+
 @pytest.fixture(autouse=True)
 def unlimited_log():
     """Restore the log after a test that configures it: repeated problems are lines again."""

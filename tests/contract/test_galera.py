@@ -124,7 +124,7 @@ def test_unchanged_row_of_a_commit_conflicts_with_its_change_on_another_node(nod
 
             # Each commit changes one row, and requires that the other is unchanged.
             def change(store, mine, theirs):
-                puts = [Put(lease(mine, version=2), 1), Put(lease(theirs), 1, is_change=False)]
+                puts = [Put(lease(mine, version=2), 1), Put(lease(theirs), 1)]
                 return commit(store, item(work=puts))[0]
 
             verdicts = run_together(
@@ -168,7 +168,7 @@ def test_creations_wait_for_those_of_other_nodes(nodes):
 def test_backup_is_restored_on_a_node_and_other_nodes_reload(nodes, tmp_path):
     path = Path(tmp_path / "one.backup")
     with closing(MariaStore(nodes[0])) as store, closing(MariaStore(nodes[1])) as other:
-        assert commit(store, item(provider(1), offer(1, cpu=8), host(1))) == [""]
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8), host(1))) == [""]
         before = state(store)
         list(other.load().writes)
         backup(nodes[0], path, progress=lambda *_: None)

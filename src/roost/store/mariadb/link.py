@@ -101,7 +101,7 @@ class Link:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the state of this process belongs to; without a state, that of the database."""
+        """The epoch of the state of this process; without a state, of the database."""
         return (self.history or self._current).epoch
 
     @property
@@ -187,7 +187,7 @@ class Link:
         return self.run_on(run, is_any_timeline=is_any_timeline, deadline_s=deadline_s)
 
     def write(self, text: str, values: Sequence[object] = ()) -> Result:
-        """Run one statement that writes, and may run twice; see ``read``."""
+        """Run one statement, maybe twice; see ``read``."""
         statement = fill_in(text, values)
         return self.run_on(lambda connection: connection.execute(statement))
 
@@ -301,7 +301,7 @@ def retry(attempt: Callable[[], Outcome], *, wait_s: float) -> Outcome:
 
 
 def connect(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s, wait_s: float = DEFAULTS.wait_s) -> Connection:
-    """Connect to the first host that answers and takes writes, in autocommit mode.
+    """Connect to the first host with an answer and write access, in autocommit mode.
 
     Args:
         url: see ``address``.

@@ -143,7 +143,7 @@ WHERE EXISTS (SELECT 1 FROM server_group g WHERE g.id = w.group_id) ON DUPLICATE
 
 
 def lock_and_read(connection: Connection, footprint: Footprint, *, epoch: int) -> RowCache:
-    """Begin a transaction, lock the rows that a concurrent batch could change, and read all rows of a footprint.
+    """Begin a transaction, lock the rows of concurrent batches, and read all rows of a footprint.
 
     Each statement sees all commits before its start. So rows that are read after locking stay unchanged until this
     transaction writes them. Structural writes happen one transaction at a time.
@@ -170,7 +170,7 @@ def lock_and_read(connection: Connection, footprint: Footprint, *, epoch: int) -
 
 
 def _locks(footprint: Footprint) -> Iterable[str]:
-    """Yield statements that lock rows; all processes use the same order, so two commits never deadlock."""
+    """Yield statements with locks; all processes use the same order, so two commits never deadlock."""
     groups = footprint.joined_groups | footprint.dropped_groups
     if groups:
         yield _guard("server_group", ("id",), [(number,) for number in groups])

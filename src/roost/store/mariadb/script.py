@@ -119,7 +119,7 @@ class Script:
         self._fail_unless(condition, GUARD_FAILED)
 
     def add_change(self, text: str) -> None:
-        """Add the insertion of a change, whose position is the answer."""
+        """Add the insertion of a change; its position is the answer."""
         self._parts.append(f"{text};\nSET the_position = LAST_INSERT_ID();\n")
 
     def text(self) -> str:

@@ -159,7 +159,7 @@ class MariaStore:
 
     @contextmanager
     def order_creations(self) -> Iterator[None]:
-        """See ``Store.order_creations``. It takes a lease, which ends with the connection at the latest."""
+        """See ``Store.order_creations``. It takes a lease, and ends it with the connection at the latest."""
         with self._link.use_connection() as connection:
             lease = Lease(connection, _CREATIONS, lock=link.lock_name(self._link.process))
             hold = lease.hold(wait_s=_CREATIONS_WAIT_S)
@@ -375,7 +375,7 @@ class MariaStore:
     def _delete_oldest(
         self, connection: Connection, stored_bytes: int, *, older_than_s: float, max_bytes: int
     ) -> Deletions:
-        """Delete rows unless a process is writing a snapshot; return what was deleted."""
+        """Delete rows unless a process is writing a snapshot; return the deletions."""
         # With the lease, no process can complete a snapshot between the choice of rows and their deletion.
         lease = Lease(connection, mariadb_history.LEASE, lock=link.lock_name(self._link.process))
         if not lease.take():
