@@ -54,7 +54,7 @@ def new_writes(store):
 
 def insert_change(connection, write):
     """Register a writer, and insert its first change without a commit."""
-    writer, _ = writers.register(connection, 1)
+    writer, _ = writers.Writers().register(connection, 1)
     connection.commit()
     insert = "INSERT INTO feed (writer, seq, body) VALUES (%s, 0, %s)"
     connection.execute(insert, (writer, encode_writes([write])))

@@ -53,8 +53,8 @@ def test_empty_file_counts_as_missing(path):
 def test_urls_and_paths_name_the_same_file(path):
     with closing(open_store(f"sqlite:///{path}", settings=StoreSettings(synchronous="NORMAL"))):
         assert path.exists()
-    with pytest.raises(BadSettings, match="mysql"):
-        open_store("mysql://somewhere", settings=StoreSettings())
+    with pytest.raises(BadSettings, match="oracle"):
+        open_store("oracle://somewhere", settings=StoreSettings())
 
 
 def test_a_commit_is_flushed_unless_the_settings_relax_it(path):

@@ -235,7 +235,7 @@ def test_read_with_a_snapshot_equals_the_comparison_of_vectors(open_loaded):
 def insert_uncommitted(url, number):
     """Return a connection with a change that is not committed yet."""
     connection = psycopg.connect(url)
-    writer, _ = writers.register(connection, 1)
+    writer, _ = writers.Writers().register(connection, 1)
     connection.commit()
     body = encode_writes([provider(number)])
     connection.execute("INSERT INTO feed (writer, seq, body) VALUES (%s, 0, %s)", (writer, body))

@@ -77,7 +77,7 @@ LISTENERS_FAILED = declare_counter(
     area="thread",
 )
 TIMELINE_CHANGES = declare_counter(
-    "roost_timeline_changes_total", "Takeovers by another PostgreSQL server.", area="thread"
+    "roost_timeline_changes_total", "Takeovers by another database server.", area="thread"
 )
 
 EVENT_READERS = declare_gauge("roost_event_readers", "Open readers of events.", area="events", mode="livesum")

@@ -246,7 +246,7 @@ def audit(url_or_path: str | Path) -> list[Finding]:
     Raises:
         StoreBroken: it is not a database of Roost.
         StoreOutdated: its schema is older or newer than the program's.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     with _open(str(url_or_path)) as (query, label):
         return list(_findings(query, label))

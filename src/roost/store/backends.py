@@ -33,6 +33,14 @@ BACKENDS = (
         is_shared=True,
         extra="postgresql",
     ),
+    Backend(
+        "MariaDB",
+        ("mysql://", "mysql+pymysql://", "mariadb://", "mariadb+pymysql://"),
+        "roost.store.mariadb.database",
+        "MariaDatabase",
+        is_shared=True,
+        extra="mariadb",
+    ),
     Backend("SQLite", ("sqlite:///",), "roost.store.sqlite.database", "SqliteDatabase", is_shared=False),
 )
 _FILE = BACKENDS[-1]
@@ -50,7 +58,7 @@ def backend_of(url_or_path: str | Path) -> Backend:
             return backend
     if "://" in url:
         raise BadSettings(
-            "store.url", f"is neither a path nor a URL of postgresql or sqlite: {url.partition(':')[0]}://…"
+            "store.url", f"is neither a path nor a URL of postgresql, mysql or sqlite: {url.partition(':')[0]}://…"
         )
     return _FILE
 
@@ -82,14 +90,14 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     """Open a database for serving; an absent or empty one gets its tables.
 
     Args:
-        url_or_path: ``postgresql://…``, ``sqlite:///path``, or a path.
+        url_or_path: ``postgresql://…``, ``mysql://…``, ``sqlite:///path``, or a path.
         settings: durability, deadlines and waits.
 
     Raises:
         StoreBusy: another process serves this SQLite file.
         StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database is read-only, corrupt, or not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     return database_at(url_or_path).open_store(settings)
 
@@ -99,12 +107,12 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
 
     Args:
         url_or_path: as for ``open_store``.
-        settings: how long to wait for PostgreSQL.
+        settings: how long to wait for a server.
 
     Raises:
         StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database does not exist, is corrupt, or is not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     return database_at(url_or_path).open_reader(settings)
 
@@ -159,6 +167,6 @@ def version_of(url_or_path: str | Path) -> str | None:
 
     Raises:
         StoreBroken: it does not exist, or is not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     return database_at(url_or_path).version()

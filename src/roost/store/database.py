@@ -14,6 +14,8 @@ from roost.store.rules.schema import Table
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 # Executes a statement with ``?`` for each of its values, and returns its rows.
 Execute = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+# The end of an insertion that does nothing if the row exists; it returns a row if it was inserted.
+IF_NEW = " ON CONFLICT DO NOTHING"
 
 
 class BackupReader(Protocol):

@@ -80,7 +80,7 @@ def _rows(tables: RowCache, table: Table) -> list[Any]:
 class MemoryStore:
     """Rows in memory, judged item by item. Nothing is durable.
 
-    Several stores may share rows, as several processes share one PostgreSQL database: see ``peer``.
+    Several stores may share rows, as several processes share one database: see ``peer``.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ def db() -> None:
 def _database_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select the database."""
     for option in (
-        click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
+        click.option("--database", metavar="URL", help="URL of PostgreSQL or MariaDB, or path of a SQLite file."),
         options.data,
         options.config,
     ):
@@ -124,7 +124,7 @@ def backup(*, file: Path, database: str | None, config: Path | None, data: Path 
 def restore(*, file: Path, database: str | None, config: Path | None, data: Path | None, may_replace: bool) -> None:
     """Restore the database from the backup FILE, in one commit.
 
-    Without --replace the database must be absent or empty. Servers of a PostgreSQL database reload it by themselves.
+    Without --replace the database must be absent or empty. Servers of a shared database reload it by themselves.
     Stop the server of a SQLite file first.
     """
     from roost import app

@@ -177,7 +177,9 @@ _STORE_BOUNDS_S = {"deadline_s": (0.1, 600), "bulk_deadline_s": (1, 86_400), "wa
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[store]``."""
 
-    url: Annotated[str, Meta(description="Address of a PostgreSQL database; empty: SQLite in the data folder.")] = ""
+    url: Annotated[
+        str, Meta(description="Address of a PostgreSQL or MariaDB database; empty: SQLite in the data folder.")
+    ] = ""
     synchronous: Annotated[
         str,
         Meta(
@@ -206,13 +208,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = 64 * 2**20
     deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds without a reply until a statement counts as lost.")
+        float, Meta(description="Database server: seconds without a reply until a statement counts as lost.")
     ] = 10.0
     bulk_deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: deadline_s for reads, writes and upgrades of a whole database.")
+        float, Meta(description="Database server: deadline_s for reads, writes and upgrades of a whole database.")
     ] = 60.0
     wait_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to return.")
+        float, Meta(description="Database server: seconds that requests wait for a lost connection to return.")
     ] = 5.0
     pooler: Annotated[
         str, Meta(description="PostgreSQL: session if the URL is that of a session pooler, else none.")

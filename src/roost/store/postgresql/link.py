@@ -19,7 +19,6 @@ from roost.errors import (
     StoreCorrupt,
     StoreGone,
     StoreMissing,
-    StoreReplaced,
     Unavailable,
     first_line,
     quote_value,
@@ -28,6 +27,7 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
+from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
@@ -99,27 +99,6 @@ class CommitUnconfirmed(StoreGone):
         super().__init__(
             "PostgreSQL: no synchronous standby confirms commits: the last one may be lost with the primary"
         )
-
-
-class DatabaseRestored(StoreReplaced):
-    """The database was restored from a backup since this process read it."""
-
-    def __init__(self) -> None:
-        super().__init__("the database was restored from a backup, and is being reloaded: try again")
-
-
-class ServerReplaced(StoreReplaced):
-    """Another server became the primary since this process read the database."""
-
-    def __init__(self) -> None:
-        super().__init__("another database server took over, and the database is being reloaded: try again")
-
-
-class ChangesLost(StoreReplaced):
-    """The database does not have some known changes of this process."""
-
-    def __init__(self) -> None:
-        super().__init__("the database lost changes, and is being reloaded: try again")
 
 
 class History(NamedTuple):

@@ -1,7 +1,6 @@
 """The statements of the PostgreSQL store that write a batch."""
 
 import functools
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,9 +9,9 @@ import psycopg
 
 from roost.model.writes import CLASS_BITS
 from roost.store.postgresql.arrays import Array, columns_of, unnest
-from roost.store.rules.batch import Batch
+from roost.store.rules.batch import Batch, phases_of_claims, phases_of_releases
 from roost.store.rules.codec import CODECS, encode_writes, fill, table_changes
-from roost.store.rules.footprint import Footprint, Value, Values
+from roost.store.rules.footprint import Footprint, Values
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import (
     ALLOCATION,
@@ -120,8 +119,8 @@ def batch_statement(batch: Batch, key: ChangeKey | None) -> Statement:
         }
     if batch.phases:
         parts.append("early claims")
-        values += columns_of(_BIGINTS[:2], _phases_of_releases(batch))
-        values += columns_of(("uuid", "bigint"), _phases_of_claims(batch))
+        values += columns_of(_BIGINTS[:2], phases_of_releases(batch))
+        values += columns_of(("uuid", "bigint"), phases_of_claims(batch))
         counts["early_claims"] = 0
     for table, new_rows in (
         (CONSUMER, list(batch.consumers.values())),
@@ -140,22 +139,6 @@ def batch_statement(batch: Batch, key: ChangeKey | None) -> Statement:
     return Statement(_text(tuple(parts), tuple(counts)), [*values, *counts.values()])
 
 
-def _phases_of_releases(batch: Batch) -> list[Values]:
-    """Return the ids of released consumers, each with its phase."""
-    return _add_phases(list(batch.released), [release_end for release_end, _ in batch.phases])
-
-
-def _phases_of_claims(batch: Batch) -> list[Values]:
-    """Return the uuids of claimed consumers, each with its phase."""
-    uuids = [row[_UUID] for row in batch.consumers.values()]
-    return _add_phases(uuids, [claim_end for _, claim_end in batch.phases])
-
-
-def _add_phases(consumers: Sequence[Value], ends: Sequence[int]) -> list[Values]:
-    return [(consumer, bisect_right(ends, at)) for at, consumer in enumerate(consumers)]
-
-
-_UUID = CONSUMER.columns.index("uuid")
 _INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION, CHANGE_RECORD)}
 
 

@@ -13,7 +13,7 @@ from psycopg import errors
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
+from roost.model.writes import Change, EvidenceRow, Item, Refusal
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
@@ -27,18 +27,25 @@ from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import are_committable, find_footprint, judge
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge_all
 from roost.store.rules.decision_filter import where
-from roost.store.rules.prune import Deletions, Row, choose_deletions
+from roost.store.rules.feed.own_writer import OwnWriter
+from roost.store.rules.feed.stale_state import ChangesLost
+from roost.store.rules.feed.visible_changes import visible_text
+from roost.store.rules.prune import (
+    FEED_KEPT_S,
+    MEASURED_AGAIN_S,
+    PRUNED_PER_CALL,
+    Deletions,
+    Row,
+    choose_deletions,
+)
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL = 5000
-# A peer reads the feed before each answer. A peer that has not read it for this long must reload.
-_FEED_KEPT_S = 600
-_MEASURED_AGAIN_S = 600.0
+_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
@@ -122,7 +129,7 @@ class PostgresStore:
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._writer = writers.OwnWriter(self._link.process)
+        self._writer = OwnWriter(self._link.process, writers.Writers())
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
@@ -140,7 +147,7 @@ class PostgresStore:
         """See ``Store.visible_changes``: the vector, this process, and the timeline."""
         assert self._reader is not None, "load comes first"
         assert self._link.history is not None, "load comes first"
-        return f"{self._reader.text} {self._link.process:x} {self._link.history.timeline}"
+        return visible_text(self._reader.text, self._link.process, self._link.history.timeline)
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. The vector identifies the changes."""
@@ -183,7 +190,7 @@ class PostgresStore:
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
-            except link.ChangesLost:
+            except ChangesLost:
                 log.event("changes_lost", found_by="commit")
                 raise
             except ConnectionLost as error:
@@ -216,12 +223,7 @@ class PostgresStore:
         """Write the accepted items; return their position, or 0 if they have no change."""
         with connection.transaction():
             cache = lock_and_read(connection, find_footprint(items))
-            refusals: list[Refusal | None] = []
-            writes: list[Write] = []
-            for item in items:
-                refusals.append(judge(cache, item))
-                if refusals[-1] is None:
-                    writes.extend(item.writes)
+            refusals, writes = judge_all(cache, items)
             if not write_changes(connection, cache):
                 raise _LostRace
             self._verdicts = refusals

@@ -11,6 +11,7 @@
 ``codec``: conversion between structs and rows.
 ``history_table``: the history of the fleet; its rows in a database in memory.
 ``decision_filter``: the filter of stored decisions.
+``feed``: the changes that a process knows, and its own.
 ``vector``: the known changes of a process, by writer.
 ``prune``: the choice of rows to delete.
 """

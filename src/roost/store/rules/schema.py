@@ -1,4 +1,4 @@
-"""Definitions of the tables, to build the statements for SQLite and PostgreSQL."""
+"""Definitions of the tables, to build the statements of each database."""
 
 from typing import Literal, NamedTuple
 
@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
     name: str
     columns: tuple[str, ...]
-    types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
+    types: tuple[ColumnType, ...]  # of PostgreSQL; other databases keep uuid and bytea as blobs
     key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
     is_updated: bool = False  # whether changed rows are updated in place, because writers lock them
@@ -151,7 +151,7 @@ WRITE_CHECK = "write check"
 # The amounts of the fleet and its decisions over time. Processes write it beside their commits: it is not in the feed.
 HISTORY = _table("history", "minute part:text amounts:bytea counts:bytea", key="minute part")
 
-# The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
+# The next number of each kind and, on a server, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
 # Returns a row if the database has content. The standard names do not count: every database has them.

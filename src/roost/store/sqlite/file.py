@@ -39,7 +39,7 @@ class FileLock:
             os.close(self._file)
             raise StoreBusy(
                 f"{path} is served by another process: stop it first, or use another file; "
-                "several processes need a PostgreSQL database (store.url)"
+                "several processes need a PostgreSQL or MariaDB database (store.url)"
             ) from None
 
     def is_in_place(self) -> bool:

@@ -1,0 +1,7 @@
+"""The changes that a process knows, and its own: equal on each shared database.
+
+``known_changes``: the vector of a process, and its advance.
+``own_writer``: the writer of a process.
+``visible_changes``: the changes that a decision saw.
+``stale_state``: errors of a process whose state is outdated.
+"""
