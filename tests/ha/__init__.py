@@ -5,6 +5,7 @@
 ``node_processes``: starts, freezes and kills all processes of a node.
 ``packet_filter``: cuts a node off from the others.
 ``patroni``: PostgreSQL under Patroni, with etcd.
+``galera_nodes``: MariaDB with Galera.
 ``client``: one client, with its measurements.
 ``load``: eight clients at once.
 ``record``: acknowledged writes, and their comparison with the tables.

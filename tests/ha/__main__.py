@@ -16,11 +16,11 @@ from types import FrameType
 import msgspec
 from rich.console import Console
 
-from tests.ha import node_processes, patroni
+from tests.ha import galera_nodes, node_processes, patroni
 from tests.ha.ha_run import run_faults
 from tests.ha.report import Result, details_of, problems_of, table_of
 
-_CLUSTERS = {"patroni": patroni}
+_CLUSTERS = {"patroni": patroni, "galera": galera_nodes}
 _HOLD_S, _SHORT_S = 40.0, 28.0
 
 

@@ -35,7 +35,12 @@ DYNAMIC = {
     "failsafe_mode": True,
     "postgresql": {
         "use_pg_rewind": True,
-        "parameters": {"wal_log_hints": "on", "wal_retrieve_retry_interval": "500ms", "max_connections": 100},
+        "parameters": {
+            "wal_log_hints": "on",
+            "wal_retrieve_retry_interval": "500ms",
+            "recovery_init_sync_method": "syncfs",
+            "max_connections": 100,
+        },
     },
 }
 _HEALTHY = ["leader", "replica", "sync_standby"]
