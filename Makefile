@@ -126,7 +126,7 @@ bed-peers: $(DEV) ## install the services of OpenStack for `make bed` into .cach
 	@$(BIN)/python -m tests.bed.peers
 
 # A run takes about ten minutes, so CI does not run it.
-ha: $(DEV) ## kill, freeze and cut off nodes of PostgreSQL with Patroni (HA_ARGS="--faults kill,freeze" narrows it)
+ha: $(DEV) ## kill, freeze and cut off nodes of Patroni and Galera clusters (HA_ARGS="--faults kill,freeze" narrows it)
 	@PYTHONPATH=. $(BIN)/python -m tests.ha $(HA_ARGS)
 
 ha-peers: $(DEV) ## install Patroni into .cache, and etcd, Galera and iptables if root and apt are available
