@@ -282,10 +282,10 @@ class Serving:
         conflicted = [job for phase in split_phases(planned, plan_of=_plan_of) for job in self._commit(phase)]
         # Acts run after the commits: the plans were made on columns without the effects of the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
-        self._do(acting)
+        replaced = self._do(acting)
         dependent = [job for job, result in results if isinstance(result, Again)]
         if acting:
-            return conflicted + dependent
+            return conflicted + replaced + dependent
         if dependent:
             _fail(dependent, Unavailable("the request that this one waits for did not run; try again"))
         return conflicted
@@ -309,22 +309,28 @@ class Serving:
             return None
         return result
 
-    def _do(self, jobs: list[Job[Any]]) -> None:
-        """Run acts together, and answer them."""
+    def _do(self, jobs: list[Job[Any]]) -> list[Job[Any]]:
+        """Run acts together, and answer them; return those to repeat after a replacement of the database."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
-            return
+            return []
         assert self._decide is not None, "acts need a function that decides them"
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
+            # Some acts may be durable, so none is repeated.
             self.note_write(error)
-            results = [error] * len(jobs)
+            results, replaced = [error] * len(jobs), []
         else:
+            replaced = self._select_replaced(jobs, results)
             if not all(isinstance(result, Exception) for result in results):
                 self.note_write(None)
-        done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._requeue(job, result)]
+        done = [
+            (job, result)
+            for job, result in zip(jobs, results, strict=True)
+            if job not in replaced and not self._requeue(job, result)
+        ]
         now_s = time.monotonic()
         for job, result in done:
             if self._on_result is not None and job.act is not None:
@@ -332,6 +338,18 @@ class Serving:
         # A receiver competes for the processor as soon as it has its answer, so all answers are sent at the end.
         for reply in [self._prepare_reply(job, result) for job, result in done]:
             reply()
+        return replaced
+
+    def _select_replaced(self, jobs: Sequence[Job[Any]], results: Sequence[Result]) -> list[Job[Any]]:
+        """Return the acts to repeat on the columns of the new database, which has none of their writes."""
+        found = []
+        for job, result in zip(jobs, results, strict=True):
+            if isinstance(result, StoreReplaced):
+                job.attempts += 1
+                job.slices = 0  # Its search began on the old columns.
+                if job.attempts <= self._retries:
+                    found.append(job)
+        return found
 
     def _requeue(self, job: Job[Any], result: Result) -> bool:
         """Queue an act behind the waiting jobs if it exceeded its budget; return whether it was queued."""

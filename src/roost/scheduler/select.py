@@ -21,7 +21,7 @@ from functools import partial
 import msgspec
 
 from roost.engine.columns.types import Mask
-from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError, race_conflict
+from roost.errors import RoostError, StoreReplaced, race_conflict
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.fleet_part import FleetPart
 from roost.model.evidence.replay_result import HostStanding
@@ -33,6 +33,7 @@ from roost.model.writes import Write
 from roost.ports import Clock, Placement, Random
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope
 from roost.scheduler.pipeline import move_claims
+from roost.scheduler.pipeline.act_results import attempt, fail_open_acts
 from roost.scheduler.pipeline.alternate_hosts import find_alternates
 from roost.scheduler.pipeline.budget import search_budget
 from roost.scheduler.pipeline.build_decision import build_decision
@@ -129,6 +130,8 @@ class Scheduler:
         self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh
         self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
         self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
+        # Acts of a call of ``work``, from the first: those in the columns, and those whose departures are durable.
+        self._staged_count = self._durable_count = 0
         # Called with a shape when its ranking becomes evidence, before the columns change.
         self.witness: Callable[[Shape], None] | None = None
         # Whether the consumption of a request stays in the columns; set in forks, to examine further instances.
@@ -144,7 +147,8 @@ class Scheduler:
                 caller repeats the act, the search continues.
 
         Returns:
-            One entry per act: the decision, its error, or None for a departure.
+            One entry per act: the decision, its error, or None for a departure. After ``StoreReplaced``, the database
+            has nothing of the act, and the caller may repeat it.
 
         Raises:
             Unavailable: the store failed; the results of this call may not be durable.
@@ -153,6 +157,7 @@ class Scheduler:
         self._slice_end_s = self._clock.elapsed_s() + slice_s
         self._refresh_unless_cached(acts)
         self._observations.begin()
+        self._staged_count = self._durable_count = 0
         try:
             waiting: list[PendingRequest] = []
             arriving: set[str] = set()  # named instances whose claims may still lose a race
@@ -162,43 +167,36 @@ class Scheduler:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                     self._is_fresh = False
-                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids, act.trail))
+                    attempt(results, at, partial(self._placement.release, act.instance_uuids, act.trail))
                 else:
                     pending = to_pending(at, act)
                     move = pending.request.move
                     if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    is_done = self._attempt(results, at, partial(self._choose, pending))
+                    is_done = attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
                         # Outdated columns may have caused the error, such as an unknown server group.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()
-                        is_done = self._attempt(results, at, partial(self._choose, pending))
+                        is_done = attempt(results, at, partial(self._choose, pending))
                     if is_done:
                         results[at] = None
                         waiting.append(pending)
                         arriving.update(pending.request.instance_uuids)
+                self._staged_count = at + 1
                 if self._placement.staged_count >= self._placement.group_size(self._group_max):
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
             self._settle(results, waiting)
-        except BaseException:
+        except BaseException as error:
             self._placement.drop()
             self._refreshed_s = -math.inf
-            raise
+            if not isinstance(error, StoreReplaced):
+                raise
+            fail_open_acts(acts, results, error=error, durable=self._durable_count)
         return results
-
-    @staticmethod
-    def _attempt(results: list[Decision | RoostError | None], at: int, act: Callable[[], object]) -> bool:
-        """Execute one act; an error becomes its result and does not affect other acts."""
-        try:
-            act()
-        except (BadRequest, Conflict, NotFound, OverBudget) as error:
-            results[at] = error
-            return False
-        return True
 
     def decide(self, request: Request) -> Decision:
         """Choose and claim hosts for one request; durable on return.
@@ -250,7 +248,7 @@ class Scheduler:
         self._slice_end_s = math.inf
         pending = to_pending(0, request)
         errors: list[Decision | RoostError | None] = [None]
-        is_done = self._attempt(errors, 0, partial(self._try, pending))
+        is_done = attempt(errors, 0, partial(self._try, pending))
         result = pending.decision if is_done else errors[0]
         assert result is not None
         return result
@@ -267,6 +265,7 @@ class Scheduler:
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
+            self._durable_count = self._staged_count
             losers, unsure = [], []
             for pending in waiting:
                 refusal = verdicts[pending.item_position] if pending.item_position >= 0 else None
@@ -289,7 +288,7 @@ class Scheduler:
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
-                waiting = [item for item in waiting if self._attempt(results, item.at, partial(self._choose, item))]
+                waiting = [item for item in waiting if attempt(results, item.at, partial(self._choose, item))]
                 continue
             for pending in unsure:
                 pending.item_position = self._placement.stage(build_item(pending, ()))

@@ -9,6 +9,7 @@
 ``consumption``: NUMA cells and devices taken by earlier instances.
 ``budget``: time budget of a search.
 ``build_decision``: the decision from a choice.
+``act_results``: results of acts, and of those without a durable result.
 ``stage``: pending requests and commit items.
 ``observations``: requests as observed by learning weighers.
 ``counted_numbers``: sets of numbers of decisions.

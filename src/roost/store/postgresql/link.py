@@ -26,7 +26,7 @@ from roost.errors import (
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
-from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
+from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 
@@ -112,7 +112,16 @@ class History(NamedTuple):
 
 
 class Link:
-    """The connection of one store."""
+    """The connection of one store.
+
+    Args:
+        url: a URL of libpq.
+        settings: deadlines and waits.
+        is_read_only: whether statements cannot write.
+        role: the purpose of a connection; empty: the main one of a process that writes. It is part of the name.
+        process: the number of its process; None: a new one.
+        losses: of other links; after a loss, a read-only link opens a new connection.
+    """
 
     def __init__(
         self,
@@ -122,16 +131,8 @@ class Link:
         is_read_only: bool = False,
         role: str = "",
         process: int | None = None,
+        losses: Losses | None = None,
     ) -> None:
-        """Connect.
-
-        Args:
-            url: a URL of libpq.
-            settings: deadlines and waits.
-            is_read_only: whether the connection refuses writes.
-            role: the purpose of a connection; empty: the main one of a process that writes. It is part of the name.
-            process: the number of its process; None: a new one.
-        """
         self._url = url
         self._settings = settings
         self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
@@ -142,6 +143,8 @@ class Link:
         # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
         self._failed_over: History | None = None  # history after a failover, until everything is reloaded
+        self.losses = losses or Losses()
+        self._opened_s = time.monotonic()
         self._connection = self._connect()
 
     @property
@@ -169,8 +172,13 @@ class Link:
 
     def _open_connection(self) -> Connection:
         """Return the connection, on any timeline; reopen a lost one."""
+        # The other connection may hold locks, so only the connection of a reader is closed without need.
+        if self._is_read_only and self.losses.has_any_since(self._opened_s):
+            self._connection.close()
         if self._connection.closed:
+            opened_s = time.monotonic()
             connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
+            self._opened_s = opened_s
             previous = self._failed_over or self.history
             if previous is not None and previous.epoch != history.epoch:
                 connection.close()
@@ -232,6 +240,7 @@ class Link:
             if is_fatal(state):
                 connection.close()
             if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
+                self.losses.note()
                 raise ConnectionLost(state, is_late=isinstance(error.__cause__, DeadlinePassed)) from error
             if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.rollback()
