@@ -15,8 +15,8 @@ from roost.model.fleet import Departure
 from roost.model.settings.roost_settings import Scheduler
 from roost.store.memory_store import MemoryStore
 from tests.reference import fleet_parts
+from tests.reference.decision_comparison import compare, first_candidate
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_options, random_wish, random_world, request_of
-from tests.reference.test_scheduler import compare, first_candidate
 from tests.support.fleets.worlds import hosts, roost_on, roost_with, settings_of, small_request
 
 _NUMBERS = st.integers(0, 2**62 - 1)
