@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ATTACK_ARGS ?=
 BED_ARGS ?=
+HA_ARGS ?=
 EXTRAS ?= postgresql
 
 BIN := .venv/bin
@@ -33,7 +34,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack bed bed-peers dist help wheels web screenshots demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack bed bed-peers dist ha ha-peers help wheels web screenshots demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +124,13 @@ bed: $(DEV) ## run a real small OpenStack with Roost, and compare it (BED_ARGS="
 
 bed-peers: $(DEV) ## install the services of OpenStack for `make bed` into .cache
 	@$(BIN)/python -m tests.bed.peers
+
+# A run takes about ten minutes, so CI does not run it.
+ha: $(DEV) ## kill, freeze and cut off nodes of Patroni and Galera clusters (HA_ARGS="--faults kill,freeze" narrows it)
+	@PYTHONPATH=. $(BIN)/python -m tests.ha $(HA_ARGS)
+
+ha-peers: $(DEV) ## install Patroni into .cache, and etcd, Galera and iptables if root and apt are available
+	@PYTHONPATH=. $(BIN)/python -m tests.ha.peers
 
 parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
 	@PYTHONPATH=. $(BIN)/python -m tests.parity

@@ -57,7 +57,7 @@ class TimedStore:
 
 
 class Databases:
-    """Databases in one folder, and a PostgreSQL server when somebody asks for one.
+    """Databases in one folder, and the servers of PostgreSQL and MariaDB that a workload needs.
 
     Args:
         folder: where the files are made; it decides what a flush costs.
@@ -70,9 +70,12 @@ class Databases:
         self._server: Any = None
         self._copies = 0
         self._newest_url = ""  # of the newest PostgreSQL database
+        self._mariadb = ""  # URL of a MariaDB server
+        self._servers = ExitStack()
 
     def close(self) -> None:
-        """Stop the server, if one was started."""
+        """Stop the servers that were started."""
+        self._servers.close()
         if self._server is not None:
             self._server.stop()
 
@@ -99,6 +102,8 @@ class Databases:
                 return MemoryStore()
             case "postgresql":
                 return open_store(self.fresh_postgresql(), settings=StoreSettings())
+            case "mariadb":
+                return open_store(self.fresh_mariadb(), settings=StoreSettings())
             case "sqlite-full" | "sqlite-normal":
                 self._copies += 1
                 path = self.folder / f"copy-{self._copies}" / "roost.db"
@@ -151,6 +156,24 @@ class Databases:
         head, _, options = server_url.partition("?")
         self._newest_url = f"{head.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
         return self._newest_url
+
+    def fresh_mariadb(self) -> str:
+        """Return the URL of a new, empty database on a MariaDB server; the first call starts the server.
+
+        Raises:
+            Skipped: its programs or PyMySQL are not there.
+        """
+        try:
+            from tests.support.databases import mariadb
+        except ImportError as error:
+            raise Skipped(f"no MariaDB: {error}") from None
+        if not self._mariadb:
+            if mariadb.SERVE is None or mariadb.INSTALL is None:
+                raise Skipped("no MariaDB: its programs are not installed")
+            self._mariadb = self._servers.enter_context(mariadb.own_server("--innodb-buffer-pool-size=512M")).url("")
+        name = f"bench_{uuid.uuid4().hex}"
+        mariadb.execute(self._mariadb, f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        return self._mariadb.replace("/?", f"/{name}?")
 
     def postgresql_url(self) -> str:
         """Return the URL of a server, started with ``fsync`` on if there is none yet.

@@ -424,13 +424,15 @@ class Roost:
         state = rebuild_state(self._store, decision, moment_of(row), base=self.past_base)
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
+        current = Current(store, state=state)
+        current.part = None if decision.part is None else msgspec.structs.replace(decision.part, is_within=False)
         try:
             return Roost(
                 store,
                 settings or decision_replay.settings_of(decision, self._store),
                 clock=FixedClock(decision.decided_at_s),
                 random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)),
-                current=Current(store, state=state),
+                current=current,
             )
         except BadSettings as error:
             if settings is not None:

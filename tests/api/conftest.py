@@ -1,6 +1,6 @@
 import pytest
 
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.stores import SHARED, URL_FIXTURES, SqliteWorld
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import ApiClient, placement_api, roost_api
 
@@ -13,13 +13,13 @@ def api():
         yield client
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", *SHARED])
 def api_factory(request, tmp_path):
     """A function that opens the API over one persistent database; it may be called repeatedly."""
     if request.param == "sqlite":
         world = SqliteWorld(tmp_path / "roost.db")
     else:
-        world = PostgresWorld(request.getfixturevalue("postgres_url"))
+        world = SHARED[request.param](request.getfixturevalue(URL_FIXTURES[request.param]))
     yield lambda: placement_api(world.open())
     world.close()
 
@@ -31,9 +31,9 @@ def own():
         yield client
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", *SHARED])
 def url(request, tmp_path):
     """The URL or path of a persistent database, for each backend."""
     if request.param == "sqlite":
         return tmp_path / "roost.db"
-    return request.getfixturevalue("postgres_url")
+    return request.getfixturevalue(URL_FIXTURES[request.param])

@@ -45,10 +45,10 @@ allowed_origin = https://a.example
 
 def test_unsupported_connection_names_the_remedy(tmp_path):
     conf = tmp_path / "placement.conf"
-    conf.write_text("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = mysql+pymysql://u:secret@h/d\n")
+    conf.write_text("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = oracle+cx://u:secret@h/d\n")
     code, message = refused_start("--conf", conf, folder=tmp_path)
     assert code == 3
-    assert "a database of the kind mysql cannot be served: give Roost's database with --database" in message
+    assert "a database of the kind oracle cannot be served: give Roost's database with --database" in message
     assert "secret" not in message
     with serve("--conf", conf, "--database", tmp_path / "own.db", folder=tmp_path) as server:
         assert server.ask("GET", "/resource_providers")[0] == 200

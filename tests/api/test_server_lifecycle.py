@@ -113,7 +113,8 @@ def test_request_log_contains_no_secrets(tmp_path):
     [
         ([], 'auth_strategy = "tokens"', 3, "placement.tokens_file: must be set"),
         ([], 'auth_strategy = "keystone"', 3, "placement.keystone_file: must be set"),
-        (["--database", "mysql://u:secret@h/d"], "", 3, "is neither a path nor a URL of postgresql or sqlite"),
+        (["--database", "oracle://u:secret@h/d"], "", 3, "is neither a path nor a URL of postgresql, mysql or sqlite"),
+        (["--database", "mysql://u:secret@127.0.0.1:1/d"], "", 7, "MariaDB"),
         (["--database", "postgresql:///d?host=/nowhere"], "", 7, "PostgreSQL"),
         (["--database", "/dev/null/all.db"], "", 7, "all.db"),
     ],

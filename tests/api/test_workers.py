@@ -91,7 +91,7 @@ def test_killed_worker_is_replaced_without_failed_requests(server):
 
 def test_reason_why_a_worker_cannot_restart_is_logged(server, postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET readable_from = '9999'")
     os.kill(workers(server)[0], signal.SIGKILL)
     assert until(lambda: '"exit_code":7' in server.said)
     assert re.search(r'"exit_code":7,"problem":"[^"]*newer', server.said)
@@ -135,7 +135,7 @@ def test_sighup_with_wrong_settings_replaces_no_worker(server, tmp_path):
 def test_workers_stay_if_a_new_one_cannot_start(server, postgres_url):
     before = workers(server)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET readable_from = '9999'")
     server.process.send_signal(signal.SIGHUP)
     assert until(lambda: '"event":"worker_not_replaced"' in server.said)
     assert re.search(r'"problem":"[^"]*newer[^"]*","replaced":0,"count":2', server.said)

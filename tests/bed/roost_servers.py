@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from tests.bed.combinations import Combination
 from tests.bed.conf_files import Places
 from tests.support.databases import postgres

@@ -4,7 +4,7 @@ import time
 
 from roost.model.names import uuid_bytes
 from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
-from tests.contract.stores import PostgresWorld
+from tests.contract.stores import SharedWorld
 from tests.support.conductors.move_servers import advance_clock, movers, nodes_by_consumer, run_agents_until_idle
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, hosts
@@ -50,7 +50,7 @@ class BatchRun:
             idle = 0 if done else idle + 1
             if not done:
                 advance_clock(server, self.hands, 1.0)
-            if not done and isinstance(self.world, PostgresWorld):
+            if not done and isinstance(self.world, SharedWorld):
                 time.sleep(LOOK_S)  # This database has a clock of its own.
 
     def run_with_commit_failure(self, key, source, target, *, at, is_made):

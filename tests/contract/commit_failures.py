@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from roost.errors import Unavailable
 from roost.store.audit import audit
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.stores import SharedWorld, SqliteWorld
 from tests.support.conductors.conductors import TERMS, Server
 from tests.support.databases.racing_stores import FailingStore
 from tests.support.fleets.worlds import FixedClock
@@ -56,10 +56,12 @@ def orders_of(server):
 
 def check_audit(world):
     """Assert that the audit of a durable database has no findings."""
-    if isinstance(world, SqliteWorld | PostgresWorld):
+    if isinstance(world, SqliteWorld | SharedWorld):
         assert audit(world.url) == []
 
 
 def stride(world):
     """Return the distance between tested commits; slow databases test fewer of them."""
-    return {SqliteWorld: 3, PostgresWorld: 7}.get(type(world), 1)
+    if isinstance(world, SharedWorld):
+        return 7
+    return 3 if isinstance(world, SqliteWorld) else 1

@@ -7,10 +7,22 @@ import pytest
 
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.ports import Store
-from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World, commit, host, item, offer, provider
+from tests.contract.stores import (
+    SHARED,
+    URL_FIXTURES,
+    DurableWorld,
+    MemoryWorld,
+    SqliteWorld,
+    World,
+    commit,
+    host,
+    item,
+    offer,
+    provider,
+)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite", *SHARED])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """Yield a new, empty database."""
     if request.param == "memory":
@@ -19,17 +31,17 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         yield from _durable_database(request, tmp_path)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteWorld | PostgresWorld]:
+@pytest.fixture(params=["sqlite", *SHARED])
+def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DurableWorld]:
     """Yield a new, empty database that survives its process and keeps snapshots."""
     yield from _durable_database(request, tmp_path)
 
 
-def _durable_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[SqliteWorld | PostgresWorld]:
+def _durable_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[DurableWorld]:
     if request.param == "sqlite":
-        database: SqliteWorld | PostgresWorld = SqliteWorld(folder / "roost.db")
+        database: DurableWorld = SqliteWorld(folder / "roost.db")
     else:
-        database = PostgresWorld(request.getfixturevalue("postgres_url"))
+        database = SHARED[request.param](request.getfixturevalue(URL_FIXTURES[request.param]))
     yield database
     database.close()
 

@@ -4,9 +4,16 @@ from collections import Counter
 
 from roost.app import Roost
 from roost.errors import StateLost
+from tests.contract.stores import SHARED
 
 # The problem of a decision whose state was never stored: see docs/decisions/0016.
 LOST_RACE = "it saw claims that then lost a race against another process"
+
+
+def keep_no_feed(monkeypatch) -> None:
+    """Let pruning delete changes at once."""
+    for module in SHARED:
+        monkeypatch.setattr(f"roost.store.{module}.store._FEED_KEPT_S", 0)
 
 
 def replay_all(roost: Roost, uuids: list[str]) -> Counter[str]:

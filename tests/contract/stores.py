@@ -25,6 +25,7 @@ from roost.model.writes import (
     Write,
 )
 from roost.ports import Store
+from roost.store.mariadb.store import MariaStore
 from roost.store.memory_store import MemoryStore
 from roost.store.postgresql.store import PostgresStore
 from roost.store.sqlite.store import SqliteStore
@@ -64,16 +65,18 @@ class SqliteWorld:
             self._open.close()
 
 
-class PostgresWorld:
-    """A PostgreSQL database that any number of stores can open."""
+class SharedWorld:
+    """A database on a server, which any number of stores can open."""
+
+    store: type[MariaStore | PostgresStore]
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._open: list[PostgresStore] = []
+        self._open: list[MariaStore | PostgresStore] = []
 
     def open(self) -> Store:
         """Open another store on the database."""
-        self._open.append(PostgresStore(self.url))
+        self._open.append(self.store(self.url))
         return self._open[-1]
 
     def close(self) -> None:
@@ -82,7 +85,23 @@ class PostgresWorld:
             store.close()
 
 
-World = MemoryWorld | SqliteWorld | PostgresWorld
+class PostgresWorld(SharedWorld):
+    """A PostgreSQL database."""
+
+    store = PostgresStore
+
+
+class MariaWorld(SharedWorld):
+    """A MariaDB database."""
+
+    store = MariaStore
+
+
+DurableWorld = SqliteWorld | SharedWorld
+World = MemoryWorld | DurableWorld
+SHARED: dict[str, type[SharedWorld]] = {"postgresql": PostgresWorld, "mariadb": MariaWorld}
+# The fixture with the URL of a new database.
+URL_FIXTURES = {"postgresql": "postgres_url", "mariadb": "mariadb_url"}
 
 
 def uuid_of(*words: object) -> bytes:

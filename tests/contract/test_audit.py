@@ -14,17 +14,31 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import Place, PutGroup, PutMembership, PutSymbol, PutTraits
 from roost.store.audit import Finding, audit, orphans
 from roost.store.backends import open_store
-from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, state, uuid_of
+from tests.contract.stores import (
+    SHARED,
+    URL_FIXTURES,
+    VCPU,
+    claim,
+    commit,
+    host,
+    inventory,
+    item,
+    offer,
+    provider,
+    state,
+    uuid_of,
+)
 from tests.support.conductors.work_rows import migration, status
+from tests.support.databases import mariadb
 
 _CPU_1 = (1 << 16) + 1
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", *SHARED])
 def url(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "roost.db")
-    return request.getfixturevalue("postgres_url")
+    return request.getfixturevalue(URL_FIXTURES[request.param])
 
 
 @pytest.fixture
@@ -63,6 +77,9 @@ def damage(url, *statements):
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement)
+    elif "://" in url:
+        for statement in statements:
+            mariadb.execute(url, statement)
     else:
         with closing(sqlite3.connect(url, isolation_level=None)) as connection:
             for statement in statements:

@@ -25,7 +25,8 @@ from roost.store.backup_file import read_header
 from tests.contract.stores import (
     CPU,
     MEMORY,
-    PostgresWorld,
+    SHARED,
+    URL_FIXTURES,
     SqliteWorld,
     claim,
     commit,
@@ -40,7 +41,7 @@ from tests.contract.stores import (
     state,
 )
 from tests.support.conductors.work_rows import agent, operation
-from tests.support.databases import postgres
+from tests.support.databases import mariadb, postgres
 from tests.support.fleets.products import kill, roost, worker
 
 BODY = msgspec.msgpack.encode(
@@ -75,13 +76,13 @@ def backup_case(durable, tmp_path):
     return store, state(store), path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", *SHARED])
 def other_database(request, tmp_path):
-    """Yield another empty database, of either kind."""
+    """Yield another empty database, of each kind."""
     if request.param == "sqlite":
         world = SqliteWorld(tmp_path / "other" / "roost.db")
     else:
-        world = PostgresWorld(request.getfixturevalue("second_postgres_url"))
+        world = SHARED[request.param](request.getfixturevalue(f"second_{URL_FIXTURES[request.param]}"))
     yield world
     world.close()
 
@@ -92,7 +93,13 @@ def second_postgres_url(postgres_server):
         yield url
 
 
-def test_backup_is_restored_into_either_kind_of_database(backup_case, other_database):
+@pytest.fixture
+def second_mariadb_url(mariadb_server):
+    with mariadb.fresh_database(mariadb_server) as url:
+        yield url
+
+
+def test_backup_is_restored_into_each_kind_of_database(backup_case, other_database):
     _, before, path = backup_case
     restore(other_database.url, path, may_replace=False, progress=check_progress)
     store = other_database.open()
@@ -260,18 +267,19 @@ def test_sqlite_file_in_use_is_not_restored(tmp_path):
     world.close()
 
 
-def test_running_postgresql_processes_reload_after_a_restore(postgres_url, tmp_path):
-    path = tmp_path / "one.backup"
-    first, second = (Current(open_store(postgres_url, settings=Settings().store)) for _ in range(2))
+@pytest.mark.parametrize("kind", SHARED)
+def test_running_processes_reload_after_a_restore(kind, request, tmp_path):
+    path, url = tmp_path / "one.backup", request.getfixturevalue(URL_FIXTURES[kind])
+    first, second = (Current(open_store(url, settings=Settings().store)) for _ in range(2))
     with contextlib.closing(first.store), contextlib.closing(second.store):
         Placement(first)
         first.write([provider(1, name="old"), offer(1, cpu=4)])
-        backup(postgres_url, path, progress=check_progress)
+        backup(url, path, progress=check_progress)
         second.refresh()
         second.write([provider(2, name="new")])
         first.refresh()
         assert set(first.state.providers.row_of_name) == {"old", "new"}
-        restore(postgres_url, path, may_replace=True, progress=check_progress)
+        restore(url, path, may_replace=True, progress=check_progress)
         assert first.refresh()
         assert set(first.state.providers.row_of_name) == {"old"}
         # The second process writes on its stale state: the write is refused, and the process notices the restore.

@@ -9,7 +9,7 @@ from roost.model.host import HostFacts
 from roost.product import Roost
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.audit import audit
-from tests.contract.stores import PostgresWorld
+from tests.contract.stores import SharedWorld
 from tests.support.conductors.builders import (
     ScriptedBuilder,
     allocations_of,
@@ -36,7 +36,7 @@ def open_roost(world, seed):
 
 def address(world):
     """Return the URL or path of the database."""
-    return world.url if isinstance(world, PostgresWorld) else str(world.path)
+    return world.url if isinstance(world, SharedWorld) else str(world.path)
 
 
 class ShakyBuilder(ScriptedBuilder):
@@ -69,7 +69,7 @@ def test_instance_built_on_an_alternate_is_present_after_a_restart(durable):
 def test_conductors_on_one_database_leave_it_consistent(durable):
     roost = open_roost(durable, 1)
     roost.install(FLEET)
-    is_shared = isinstance(durable, PostgresWorld)
+    is_shared = isinstance(durable, SharedWorld)
     products = [roost, open_roost(durable, 2)] if is_shared else [roost, roost]
     builders = [ShakyBuilder(1), ShakyBuilder(2)]
     pair = [conductor(*each, seed=20 + at) for at, each in enumerate(zip(products, builders, strict=True))]

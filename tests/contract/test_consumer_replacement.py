@@ -69,8 +69,8 @@ def test_replacement_takes_the_fast_commit_path(durable: World, monkeypatch: pyt
     assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
     one, two = claim(1, (inventory(1), 4), instance=False), claim(2, (inventory(1), 4), instance=False)
     assert commit(store, item(one), item(two)) == ["", ""]
-    for module in ("sqlite", "postgresql"):
-        monkeypatch.setattr(f"roost.store.{module}.store.judge", None)
+    for module in ("sqlite", "postgresql", "mariadb"):
+        monkeypatch.setattr(f"roost.store.{module}.store.judge_all", None)
     pairs = [(one, successor(one, 11, (inventory(1), 4))), (two, successor(two, 12, (inventory(1), 3)))]
     fresh = claim(3, (inventory(1), 1))
     assert commit(store, *(item(release(old), new) for old, new in pairs), item(fresh)) == ["", "", ""]

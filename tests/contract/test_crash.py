@@ -17,6 +17,8 @@ from roost.model.writes import CLASS_BITS
 from roost.store.audit import audit
 from roost.store.backends import open_store
 from tests.contract.stores import (
+    SHARED,
+    URL_FIXTURES,
     VCPU,
     claim,
     commit,
@@ -29,8 +31,10 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
-from tests.support.databases import postgres
+from tests.support.databases import mariadb, postgres
 from tests.support.fleets.products import ROOT, environ
+from tests.support.missing_programs import skip_test
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -85,17 +89,16 @@ class WorkerOutput:
                 self.unfinished = []
 
 
-def _await_silence(url: str) -> None:
-    """Wait until the server has finished the requests of the dead client."""
+def _count_clients(url: str) -> int:
+    """Return the number of connections to a database; the server may still finish requests of dead clients."""
+    if not url.startswith("postgresql"):
+        return len(mariadb.execute(url, mariadb.OTHERS))
     with psycopg.connect(url, autocommit=True) as connection:
         others = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
             "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
-        deadline = time.monotonic() + 30
-        while connection.execute(others).fetchone() != (0,):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        return connection.execute(others).fetchone()[0]
 
 
 def after(consumers: set[int], names: list[str]) -> set[int]:
@@ -126,8 +129,8 @@ def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> WorkerOut
     process.stderr.close()
     process.stdout.close()
     process.wait()
-    if kill is None and url.startswith("postgresql"):
-        _await_silence(url)
+    if kill is None and "://" in url:
+        wait_until(lambda: _count_clients(url) == 0)
     return WorkerOutput(output)
 
 
@@ -179,8 +182,9 @@ def test_sqlite_survives_kills(tmp_path):
     rounds(str(tmp_path / "roost.db"), 3)
 
 
-def test_postgresql_survives_kills_of_its_clients(postgres_url):
-    rounds(postgres_url, 3)
+@pytest.mark.parametrize("kind", SHARED)
+def test_shared_database_survives_kills_of_its_clients(kind, request):
+    rounds(request.getfixturevalue(URL_FIXTURES[kind]), 3)
 
 
 def test_kill_during_file_creation_leaves_no_damage(tmp_path):
@@ -202,22 +206,35 @@ def test_sqlite_survives_fifty_kills(tmp_path):
 
 
 @pytest.mark.soak
-def test_postgresql_survives_fifty_kills_of_its_clients(postgres_url):
-    rounds(postgres_url, 50, seed=2)
+@pytest.mark.parametrize("kind", SHARED)
+def test_shared_database_survives_fifty_kills_of_its_clients(kind, request):
+    rounds(request.getfixturevalue(URL_FIXTURES[kind]), 50, seed=2)
 
 
 @pytest.mark.soak
 def test_postgresql_survives_kills_of_its_server():
     server = postgres.Server(fsync=True)
     try:
-        draw, known, url = random.Random(3), set(), server.url("postgres")
-        prepare(url)
-        for number in range(10):
-            output = run_and_kill(url, 3000 + number, after_s=draw.uniform(0.05, 0.5), kill=server.kill)
-            server.start()
-            known = check(url, known, output)
+        kill_often(server, server.url("postgres"))
     finally:
         server.stop()
+
+
+def test_mariadb_survives_kills_of_its_server():
+    if mariadb.SERVE is None or mariadb.INSTALL is None:
+        skip_test(mariadb.MISSING)
+    with mariadb.own_server() as server:
+        server.create_databases("roost")
+        kill_often(server, server.url("roost"), count=3)
+
+
+def kill_often(server, url, *, count=10):
+    draw, known = random.Random(3), set()
+    prepare(url)
+    for number in range(count):
+        output = run_and_kill(url, 3000 + number, after_s=draw.uniform(0.05, 0.5), kill=server.kill)
+        server.start()
+        known = check(url, known, output)
 
 
 def test_class_bits_match_the_divisor_of_the_audit():

@@ -23,8 +23,8 @@ from roost.simulator.workload import Options
 from roost.store import snapshot_program
 from roost.store.sqlite.store import SqliteStore
 from tests.contract.races import RivalStore, batches, race
-from tests.contract.replays import LOST_RACE, replay_all
-from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
+from tests.contract.replays import LOST_RACE, keep_no_feed, replay_all
+from tests.contract.stores import SHARED, URL_FIXTURES, DurableWorld, MemoryWorld, SqliteWorld, World
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
 from tests.support.fleets.worlds import (
@@ -105,14 +105,14 @@ def test_provider_below_a_newer_parent_survives_restart_and_snapshot(durable):
     assert providers.tree == state.providers.tree == loaded.providers.tree == {1: [0, 1]}
 
 
-def snapshot_positions(world: SqliteWorld | PostgresWorld, store) -> list[int]:
+def snapshot_positions(world: DurableWorld, store) -> list[int]:
     if isinstance(world, SqliteWorld):
         return [row[0] for row in store._connection.execute("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1")]
-    return [row[0] for row in store._read("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1", ())]
+    return [row[0] for row in store._link.read("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1", ())]
 
 
 def test_pruned_decisions_are_refused_and_the_rest_replays(durable, monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql.store._FEED_KEPT_S", 0)
+    keep_no_feed(monkeypatch)
     draw, settings = random.Random(1), settings_of()
     roost, uuids = run_workload(
         durable, Recipe(hosts=20, requests=150, seed=2), settings=settings, draw=draw, often=0.5
@@ -142,8 +142,9 @@ def test_pruned_decisions_are_refused_and_the_rest_replays(durable, monkeypatch)
 
 
 def test_byte_limit_of_pruning_holds_regardless_of_the_loss(durable, monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql.store._FEED_KEPT_S", 0)
-    monkeypatch.setattr("roost.store.postgresql.store._MEASURED_AGAIN_S", -1.0)
+    keep_no_feed(monkeypatch)
+    for module in SHARED:
+        monkeypatch.setattr(f"roost.store.{module}.store._MEASURED_AGAIN_S", -1.0)
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(5))
     uuids = [decision.uuid for decision in roost.work([small_request()] * 10)]
@@ -323,11 +324,11 @@ def test_decisions_of_racing_processes_replay_or_are_refused(postgres_url, tmp_p
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", *SHARED])
 def test_ten_thousand_decisions_replay_to_themselves(kind, tmp_path, request, capsys):
     world: World = SqliteWorld(tmp_path / "roost.db")
-    if kind == "postgresql":
-        world = PostgresWorld(request.getfixturevalue("postgres_url"))
+    if kind != "sqlite":
+        world = SHARED[kind](request.getfixturevalue(URL_FIXTURES[kind]))
     recipe, draw = Recipe(hosts=100, requests=10_000, seed=5), random.Random(6)
     roost, uuids = run_workload(world, recipe, settings=settings_of(), draw=draw, often=0.1)
     counts = replay_all(roost, uuids)

@@ -1,20 +1,24 @@
 """A failover of PostgreSQL: processes reload their state, although transaction numbers repeat."""
 
 import json
+from concurrent.futures import Future
 from contextlib import closing
 
 import pytest
 
 from roost.errors import StoreReplaced, Unavailable
+from roost.model.fleet import Departure
+from roost.model.names import uuid_text
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
-from roost.placement.write_plan import Plan
+from roost.placement.write_plan import Act, Plan
+from roost.store.audit import audit
 from roost.store.postgresql import history
 from roost.store.postgresql.link import ConnectionLost
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
 from tests.support.databases.standbys import ignore_timelines, pair
-from tests.support.fleets.worlds import digest, hosts, roost_on, small_request
+from tests.support.fleets.worlds import digest, hosts, roost_on, settings_of, small_request
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
@@ -121,6 +125,43 @@ def test_write_pending_at_a_takeover_is_made_on_the_new_server(servers):
         assert serving.run(write) == "written"
         assert names_seen == [{"CUSTOM_A"}, {"CUSTOM_A"}], "the write was not planned again on the new server"
         assert serving.run(names) == {"CUSTOM_A", "CUSTOM_B"}
+        serving.stop()
+
+
+def test_decisions_pending_at_a_takeover_are_made_once_on_the_new_server(servers, monkeypatch):
+    settings = settings_of(group_max=1)  # The first decision and the departure are durable.
+    leaving, *uuids = ("fa0e1f1c-0000-4000-8000-00000000000" + digit for digit in "1234")
+    with roost_on(PostgresStore(servers.url), settings=settings) as roost:
+        roost.install(hosts(2))
+        roost.decide(small_request(instance_uuids=(leaving,)))
+        store, commits, deeds = roost._current.store, [], []
+
+        def decide(acts):
+            deeds.extend(acts)
+            return roost.scheduler.work(acts)
+
+        def commit(items):
+            commits.append(items)
+            if len(commits) == 3:
+                wait_until(lambda: servers.lag() == 0)
+                servers.fail_over()
+            return original(items)
+
+        original = store.commit
+        monkeypatch.setattr(store, "commit", commit)
+        serving = Serving(roost._current, decide=decide)
+        departure = Departure(instance_uuids=(leaving,))
+        requests = [small_request(instance_uuids=(uuid,)) for uuid in uuids]
+        outcomes = [Future() for _ in (departure, *requests)]
+        acts = [Act(deed=deed, answer=lambda result: result) for deed in (departure, *requests)]
+        serving.submit_all([(lambda _, act=act: act, outcome) for act, outcome in zip(acts, outcomes, strict=True)])
+        left, *decisions = [outcome.result(90) for outcome in outcomes]
+        assert left is None
+        assert [each.is_granted for each in decisions] == [True] * 3
+        assert len(deeds) == 4 + 2, "the durable departure and decision were repeated, or the others were not"
+        assert len(store.evidence()) == 1 + 3
+        assert {uuid_text(each) for each in roost._current.state.holders} == set(uuids)
+        assert audit(servers.standby_url) == []
         serving.stop()
 
 

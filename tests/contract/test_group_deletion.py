@@ -28,7 +28,7 @@ from roost.store import backends, snapshot_program
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.races import RivalStore
 from tests.contract.stores import CPU, MemoryWorld, claim, commit, host, inventory, item, offer, provider

@@ -18,6 +18,7 @@ from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from roost.store import snapshot_program
 from roost.store.backends import open_follower
+from tests.contract.replays import keep_no_feed
 from tests.contract.stores import MemoryWorld
 from tests.support.fleets.worlds import digest, hosts, settings_of, small_request
 
@@ -119,7 +120,7 @@ def test_base_restarts_with_columns_that_were_loaded_again(durable, follower):
 
 
 def test_base_without_the_changes_since_is_not_used(durable, follower, monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql.store._FEED_KEPT_S", 0)
+    keep_no_feed(monkeypatch)
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(3))
     reader = Current(follower)

@@ -16,7 +16,7 @@ from roost.store.backends import open_store, upgrade, version_of
 from roost.store.postgresql import store as postgresql_store
 from roost.store.postgresql import writers
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import (
@@ -54,7 +54,7 @@ def new_writes(store):
 
 def insert_change(connection, write):
     """Register a writer, and insert its first change without a commit."""
-    writer, _ = writers.register(connection, 1)
+    writer, _ = writers.Writers().register(connection, 1)
     connection.commit()
     insert = "INSERT INTO feed (writer, seq, body) VALUES (%s, 0, %s)"
     connection.execute(insert, (writer, encode_writes([write])))
@@ -218,12 +218,12 @@ def test_load_waits_for_a_server_that_returns():
 def test_upgrade_is_refused_while_a_process_is_connected(postgres_server):
     with postgres.fresh_database(postgres_server) as url, closing(PostgresStore(url)):
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '0001'")
-        with pytest.raises(StoreBusy, match=r"are connected to .*, from this machine: stop all of them"):
+            connection.execute("UPDATE schema_version SET version_num = '0001'")
+        with pytest.raises(StoreBusy, match=r"an unknown version on this machine: replace or stop all of them"):
             upgrade(url)
         assert version_of(url) == "0001"
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = %s", (SCHEMA_VERSION,))
+            connection.execute("UPDATE schema_version SET version_num = %s", (SCHEMA_VERSION,))
         upgrade(url)  # The schema is current, so processes may stay.
 
 
@@ -261,7 +261,11 @@ def test_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_serve
             assert commit(store, item(provider(1))) == [""]
         upgrade(url)
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+            connection.execute("UPDATE schema_version SET version_num = '9999'")
+        upgrade(url)
+        PostgresStore(url).close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE compatibility SET readable_from = '9999'")
         for act in (PostgresStore, upgrade):
             with pytest.raises(StoreOutdated, match="newer"):
                 act(url)
@@ -457,3 +461,29 @@ def test_racing_processes_never_overcommit_hot_providers(postgres_url):
     assert audit(postgres_url) == []
     with closing(PostgresStore(postgres_url)) as store:
         assert len(state(store)["consumers"]) == accepted
+
+
+def test_a_commit_measures_its_waits_for_locked_rows(two, postgres_url):
+    first, second = two
+    assert commit(first, item(claim(1, (inventory(1), 1)))) == [""]
+    quiet = second.commit([item(claim(2, (inventory(1), 1)))])
+    assert quiet.waited_s is not None
+    assert 0 <= quiet.waited_s < quiet.elapsed_s
+    results = []
+    with psycopg.connect(postgres_url) as holder, psycopg.connect(postgres_url, autocommit=True) as observer:
+        holder.execute("SELECT 1 FROM inventory WHERE id = %s FOR UPDATE", (inventory(1),))
+        waiting = threading.Thread(target=lambda: results.append(second.commit([item(claim(3, (inventory(1), 1)))])))
+        waiting.start()
+        wait_until(lambda: observer.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0])
+        # The wait is long compared with the rest of the commit.
+        observer.execute("SELECT pg_sleep(1)")
+        holder.rollback()
+        waiting.join()
+    (late,) = results
+    assert late.refusals == [None]
+    assert late.waited_s > late.elapsed_s / 3
+
+
+def test_commits_without_claims_measure_no_waits(two):
+    first, _ = two
+    assert first.commit([item(provider(2))]).waited_s is None

@@ -174,3 +174,15 @@ def test_standby_that_replaces_a_frozen_primary_has_all_acknowledged_commits(ser
             assert custom(refresh(reader)) == acknowledged == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C", "CUSTOM_D"}
             with open_store(servers.standby_url) as fresh:
                 assert digest(Current(fresh).state) == digest(writer.state) == digest(reader.state)
+
+
+def test_reader_of_work_leaves_a_frozen_primary_with_the_store(servers):
+    with open_store(servers.url) as store, closing(store.work_reader(None)) as work:
+        current = Current(store)
+        assert put(current, "CUSTOM_A")
+        assert work.now_s() > 0
+        with freeze(servers.primary):
+            assert is_refused_in_time(current.refresh)
+            servers.promote()
+            refresh(current)
+            assert work.now_s() > 0, "the reader waited for an answer of the frozen primary"

@@ -16,12 +16,14 @@ from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store import snapshot_program
 from roost.store.audit import audit
 from roost.store.backends import upgrade
+from roost.store.mariadb import history as mariadb_history
 from roost.store.postgresql import history as postgresql_history
 from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import history as sqlite_history
 from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.stores import SHARED, URL_FIXTURES, MariaWorld, SharedWorld, SqliteWorld
+from tests.support.databases import mariadb
 from tests.support.fleets.products import kill, worker
 from tests.support.fleets.worlds import host, hosts, settings_of, small_request
 
@@ -40,13 +42,15 @@ def rows(world, columns="position, part") -> list[tuple[int, ...]]:
     if isinstance(world, SqliteWorld):
         with closing(sqlite_history.open_reader(world.path)) as connection:
             return connection.execute(text).fetchall()
+    if isinstance(world, MariaWorld):
+        return mariadb.execute(world.url, text)
     with psycopg.connect(world.url) as connection:
         return connection.execute(text.encode()).fetchall()
 
 
 def write_slowly(url: str) -> None:
     """Write a snapshot in small parts; print a line before each part and wait for a line of input."""
-    for module in (sqlite_history, postgresql_history):
+    for module in (sqlite_history, postgresql_history, mariadb_history):
         module.pack_writes = lambda writes: (_announce(encode_writes([write])) for write in writes)
     print("done", snapshot_program.write_snapshot(url), flush=True)
 
@@ -196,16 +200,18 @@ def test_database_url_is_on_no_command_line(world):
         assert not any(world.url in word for word in words)
 
 
-def test_hosts_created_concurrently_have_one_order_in_all_processes(postgres_url):
-    create_concurrently(PostgresWorld(postgres_url), 5)
+@pytest.mark.parametrize("kind", SHARED)
+def test_hosts_created_concurrently_have_one_order_in_all_processes(kind, request):
+    create_concurrently(SHARED[kind](request.getfixturevalue(URL_FIXTURES[kind])), 5)
 
 
 @pytest.mark.soak
-def test_many_hosts_created_concurrently_have_one_order_in_all_processes(postgres_url):
-    create_concurrently(PostgresWorld(postgres_url), 60)
+@pytest.mark.parametrize("kind", SHARED)
+def test_many_hosts_created_concurrently_have_one_order_in_all_processes(kind, request):
+    create_concurrently(SHARED[kind](request.getfixturevalue(URL_FIXTURES[kind])), 60)
 
 
-def create_concurrently(world: PostgresWorld, count: int) -> None:
+def create_concurrently(world: SharedWorld, count: int) -> None:
     """Create hosts in three threads while a fourth product decides; check that all see one order."""
     watcher = Roost(world.open(), settings_of())
     creators = [Roost(world.open(), settings_of()) for _ in range(3)]

@@ -18,7 +18,7 @@ from roost.model.work.change_query import ChangeQuery
 from roost.model.writes import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.store import migrate
 from roost.store.audit import audit
-from roost.store.backends import open_store, upgrade
+from roost.store.backends import open_follower, open_store, upgrade
 from roost.store.rules.schema import SCHEMA_VERSION
 from roost.store.sqlite import history
 from roost.store.sqlite.store import SqliteStore
@@ -53,8 +53,8 @@ def test_empty_file_counts_as_missing(path):
 def test_urls_and_paths_name_the_same_file(path):
     with closing(open_store(f"sqlite:///{path}", settings=StoreSettings(synchronous="NORMAL"))):
         assert path.exists()
-    with pytest.raises(BadSettings, match="mysql"):
-        open_store("mysql://somewhere", settings=StoreSettings())
+    with pytest.raises(BadSettings, match="oracle"):
+        open_store("oracle://somewhere", settings=StoreSettings())
 
 
 def test_a_commit_is_flushed_unless_the_settings_relax_it(path):
@@ -121,11 +121,28 @@ def test_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
 def test_a_newer_schema_is_refused(path):
     SqliteStore(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9998'")
+        connection.commit()
+    upgrade(path)
+    SqliteStore(path).close()  # An upgrade that only adds something does not keep this program away.
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE compatibility SET readable_from = '9999'")
         connection.commit()
     for act in (SqliteStore, upgrade):
         with pytest.raises(StoreOutdated, match="newer"):
             act(path)
+
+
+def test_a_follower_reads_the_tables_after_a_change_of_a_newer_program(path):
+    with closing(SqliteStore(path)) as store, closing(open_follower(path)) as follower:
+        list(follower.load().writes)
+        assert commit(store, item(provider(1))) == [""]
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE feed SET body = ?", (msgspec.msgpack.encode([["later", 1]]),))
+            connection.commit()
+        assert follower.changes() is None
+        assert "PutProvider" in {type(write).__name__ for write in follower.load().writes}
+        assert follower.changes() == []
 
 
 def test_the_schema_of_the_program_is_the_newest_migration():

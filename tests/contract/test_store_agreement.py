@@ -35,12 +35,14 @@ from roost.model.writes import (
     ReuseSymbol,
 )
 from roost.store.audit import audit
+from roost.store.mariadb.store import MariaStore
 from roost.store.memory_store import MemoryStore
 from roost.store.postgresql.store import PostgresStore
 from roost.store.rules.schema import SEQUENCE_TABLES
 from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import evidence, host, inventory, state, uuid_of
 from tests.support.conductors.work_rows import agent, event, lease, migration, operation, order, status
+from tests.support.databases import mariadb
 from tests.support.fleets.worlds import FixedClock
 
 _TABLES = {
@@ -217,25 +219,30 @@ _START.append(Item(tuple(PutGroup(number, uuid_of(number), "g", "affinity", 1) f
 class Stores:
     """One store of each kind, cleared between examples."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self._folder, self._url = folder, url
+    def __init__(self, folder: Path, postgres_url: str, maria_url: str | None) -> None:
+        self._folder, self._postgres_url, self._maria_url = folder, postgres_url, maria_url
         self._template = folder / "template.db"
         SqliteStore(self._template).close()
 
     def fresh(self):
-        """Return three empty stores."""
+        """Return an empty memory store, and the other stores by URL."""
         path = self._folder / "roost.db"
         for old in self._folder.glob("roost.db*"):
             old.unlink()
         shutil.copy(self._template, path)
-        with psycopg.connect(self._url, autocommit=True) as connection:
+        with psycopg.connect(self._postgres_url, autocommit=True) as connection:
             connection.execute(f"TRUNCATE {', '.join(sorted(_TABLES))}".encode())
-        return MemoryStore(), SqliteStore(path), PostgresStore(self._url)
+        others = {str(path): SqliteStore(path), self._postgres_url: PostgresStore(self._postgres_url)}
+        if self._maria_url is not None:
+            mariadb.execute(self._maria_url, "; ".join(f"DELETE FROM {table}" for table in sorted(_TABLES)))
+            others[self._maria_url] = MariaStore(self._maria_url)
+        return MemoryStore(), others
 
 
 @pytest.fixture
-def stores(tmp_path, postgres_url):
-    return Stores(tmp_path, postgres_url)
+def stores(request, tmp_path, postgres_url):
+    has_mariadb = None not in (mariadb.SERVE, mariadb.INSTALL)
+    return Stores(tmp_path, postgres_url, request.getfixturevalue("mariadb_url") if has_mariadb else None)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -252,23 +259,20 @@ def test_all_stores_agree_on_many_histories(stores, history):
 
 
 def _compare(stores, history):
-    memory, sqlite, postgres = stores.fresh()
+    memory, others = stores.fresh()
     try:
         for items in [_START, *history]:
             verdicts = memory.commit(items).refusals
-            assert sqlite.commit(items).refusals == verdicts
-            assert postgres.commit(items).refusals == verdicts
-            expected = state(memory)
-            assert state(sqlite) == expected
-            assert state(postgres) == expected
-            assert sqlite.evidence() == postgres.evidence() == memory.evidence()
-            assert work_content(sqlite) == work_content(postgres) == work_content(memory)
-        for findings in (audit(str(sqlite.path)), audit(stores._url)):
-            wrong = [one for one in findings if one.check not in ALLOWED_FINDINGS]
+            expected = (state(memory), memory.evidence(), work_content(memory))
+            for store in others.values():
+                assert store.commit(items).refusals == verdicts
+                assert (state(store), store.evidence(), work_content(store)) == expected
+        for url in others:
+            wrong = [one for one in audit(url) if one.check not in ALLOWED_FINDINGS]
             assert not wrong
     finally:
-        sqlite.close()
-        postgres.close()
+        for store in others.values():
+            store.close()
 
 
 # An inventory may shrink below its usage, and its units may change. The histories also give places to

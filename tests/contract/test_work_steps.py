@@ -13,11 +13,22 @@ from roost.model.work.work_rows import Put
 from roost.store import backends
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import upgrade as sqlite_upgrade
 from roost.store.sqlite.upgrade import upgrade_sqlite
-from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
+from tests.contract.stores import (
+    PostgresWorld,
+    SharedWorld,
+    SqliteWorld,
+    claim,
+    commit,
+    evidence,
+    inventory,
+    item,
+    offer,
+    provider,
+)
 from tests.support.conductors.work_rows import agent, event, operation, order, replacement, status
 from tests.support.databases import postgres
 from tests.support.databases.postgres import break_after_commit
@@ -62,7 +73,7 @@ def test_crash_at_the_commit_of_a_step_leaves_it_done_or_not_started(world, is_m
         assert isinstance(result, Conflict) is is_made
         assert (reader.operation(1).step, len(reader.orders_of(1))) == ("send", 1)
     assert len(successor.state.holders) == len(store.evidence()) == 1
-    if isinstance(world, SqliteWorld | PostgresWorld):
+    if isinstance(world, SqliteWorld | SharedWorld):
         assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
 
 

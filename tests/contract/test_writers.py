@@ -4,16 +4,22 @@ import random
 import threading
 from contextlib import closing
 
+import msgspec
 import psycopg
 import pytest
 
-from roost.model.writes import PutSymbol
+from roost.errors import Unavailable
+from roost.model.writes import PutProvider, PutSymbol
 from roost.ports import FeedMark
 from roost.store.backends import upgrade
+from roost.store.peers import newer_peer
 from roost.store.postgresql import feed_reader, history, writers
 from roost.store.postgresql.store import PostgresStore
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions import heartbeats
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
+from roost.store.rules import feed_kinds
 from roost.store.rules.codec import encode_writes
+from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import commit, evidence, item, provider
 from tests.support.databases import postgres
 
@@ -97,6 +103,39 @@ def test_gap_between_changes_is_noticed(open_loaded, database):
     list(reader.load().writes)
     put(store, 4)
     assert ids(reader) == [4]
+
+
+def test_changes_of_newer_programs_are_read_from_the_tables(open_loaded, database, monkeypatch):
+    lines = []
+    monkeypatch.setattr(newer_peer.log, "event", lambda name, **fields: lines.append((name, fields["schemas"])))
+    store, reader = open_loaded(), open_loaded()
+    put(store, 1)
+    assert ids(reader) == [1]
+    for number in (2, 3):
+        put(store, number)
+        later = msgspec.msgpack.encode([["later", number]])
+        database.execute("UPDATE feed SET body = %s WHERE position = (SELECT max(position) FROM feed)", (later,))
+        assert ids(reader) is None
+        assert {write.id for write in reader.load().writes if isinstance(write, PutProvider)} == {*range(1, number + 1)}
+        assert ids(reader) == []
+    put(store, 4)
+    assert ids(reader) == [4]
+    assert lines == [("newer_peer", SCHEMA_VERSION)]  # at most once a minute
+
+
+def test_kinds_that_a_live_process_does_not_know_are_not_written(open_loaded, database, monkeypatch):
+    monkeypatch.setattr(feed_kinds, "FIRST_SCHEMAS", dict(feed_kinds.FIRST_SCHEMAS) | {PutSymbol: SCHEMA_VERSION})
+    feed_kinds.newer_kinds.cache_clear()
+    try:
+        store = open_loaded()
+        assert commit(store, item(PutSymbol("trait", 9, "NEW"))) == [""]
+        with psycopg.connect(store._url, application_name="roost 0123456789abcdef"):
+            store._beats._set(heartbeats.live_writers(database))
+            put(store, 1)
+            with pytest.raises(Unavailable, match="processes of an older Roost cannot read this change"):
+                commit(store, item(PutSymbol("trait", 10, "NEWER")))
+    finally:
+        feed_kinds.newer_kinds.cache_clear()
 
 
 def test_writer_deleted_before_it_was_read_is_noticed(open_loaded, database):
@@ -235,7 +274,7 @@ def test_read_with_a_snapshot_equals_the_comparison_of_vectors(open_loaded):
 def insert_uncommitted(url, number):
     """Return a connection with a change that is not committed yet."""
     connection = psycopg.connect(url)
-    writer, _ = writers.register(connection, 1)
+    writer, _ = writers.Writers().register(connection, 1)
     connection.commit()
     body = encode_writes([provider(number)])
     connection.execute("INSERT INTO feed (writer, seq, body) VALUES (%s, 0, %s)", (writer, body))

@@ -43,6 +43,7 @@ class World:
     groups: dict[str, ServerGroup]
     instances: dict[str, "Instance"] = field(default_factory=dict)
     starting: Counter[str] = field(default_factory=Counter)  # instances of the current request, by host
+    part: frozenset[str] | None = None  # names of the hosts of the deciding process; None: all
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ def filter_hosts(world: World, wish: Wish, enabled: list[str]) -> tuple[list[Hos
     if "compute" in enabled and not wish.forced:
         rules.append(("compute", lambda host: not host.is_down))
     rules += group_rules(world, wish)
+    if world.part is not None:
+        rules.append(("own_hosts", lambda host: world.part is not None and host.name in world.part))
     for name, keeps in rules:
         kept = [host for host in left if keeps(host)]
         stages.append((name, len(left), len(kept)))

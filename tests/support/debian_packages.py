@@ -15,6 +15,9 @@ SERVERS = (
     "rabbitmq-server",
     "mariadb-server-core",
     "mariadb-client-core",
+    # A node of a cluster gets its first data by a program of this package; galera-4 comes with it.
+    "mariadb-server",
+    "rsync",
     "chromium",
     "fonts-dejavu-core",
 )

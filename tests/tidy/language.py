@@ -40,7 +40,7 @@ SPEECH = frozenset(
 # Base names may repeat in these folders of rules, resources, commands and databases. Compat has Nova's names.
 REPEATING = (
     *("filters", "weighers", "handlers", "steps", "schemas", "commands", "migrations", "writes"),
-    *("compat", "sqlite", "postgresql"),
+    *("compat", "sqlite", "postgresql", "mariadb"),
 )
 _APIS = frozenset({"routes", "application"})  # one in each API
 

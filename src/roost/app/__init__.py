@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from roost.app.up import open_own_api, open_product, serve_product
     from roost.product import Roost
     from roost.store.audit import audit, orphans
-    from roost.store.backends import exists, stamp, sync, upgrade, version_of
+    from roost.store.backends import exists, expand, stamp, status_of, sync, upgrade, version_of
     from roost.store.backup import backup, restore
     from roost.store.upkeep.upkeep_rows import record_upkeep
 
@@ -68,6 +68,7 @@ __all__ = [
     "database_of",
     "database_of_settings",
     "exists",
+    "expand",
     "import_placement",
     "nova_conf_notes",
     "open_ephemeral",
@@ -90,6 +91,7 @@ __all__ = [
     "settings_of",
     "settings_with_sources",
     "stamp",
+    "status_of",
     "sync",
     "upgrade",
     "version_of",
@@ -139,7 +141,9 @@ _HOMES = {
     ),
     "roost.store.backends": (
         "exists",
+        "expand",
         "stamp",
+        "status_of",
         "sync",
         "upgrade",
         "version_of",

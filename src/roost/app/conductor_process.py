@@ -1,4 +1,4 @@
-"""A conductor in a process of its own, beside the servers of the same PostgreSQL database."""
+"""A conductor in a process of its own, beside the servers of the same database."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -31,7 +31,8 @@ def check_conductor(config: ServerConfig) -> None:
         raise BadSettings("placement.remote_url", "must be empty: a conductor does not work with a remote Placement")
     if not is_shared(config.url):
         raise BadSettings(
-            "store.url", "must be a PostgreSQL URL: a SQLite database has one process, which includes the conductor"
+            "store.url",
+            "must be a URL of PostgreSQL or MariaDB: a SQLite database has one process, which includes the conductor",
         )
 
 

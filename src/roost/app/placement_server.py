@@ -96,7 +96,9 @@ def resolve_server_config(
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
         url = str(folder / FILE)
     if placement.workers > 1 and not is_shared(url):
-        raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; use PostgreSQL")
+        raise BadSettings(
+            "placement.workers", "must be 1 on SQLite, which serves one process; use PostgreSQL or MariaDB"
+        )
     sources = dict(loaded.sources)
     sources |= {("placement", name): str(conf) for name in (placement_conf.settings if placement_conf else ())}
     sources |= {("placement", name): COMMAND_LINE for name in overrides or {}}
@@ -202,7 +204,7 @@ def open_placement(url: str, settings: Settings | None = None) -> Serving:
     """Open a database for the Placement API only, and start its deciding thread.
 
     Args:
-        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
+        url: URL of PostgreSQL or MariaDB, path of a SQLite file, or ``sqlite://`` for a database in memory.
 
     Raises:
         Unavailable: the database cannot be used; the message has the reason.

@@ -69,7 +69,7 @@ def open_offline(url: str, settings: Settings) -> Roost:
     """Open an existing database without servers, for commands that need all services stopped.
 
     Args:
-        url: PostgreSQL URL, or path of a SQLite file.
+        url: URL of PostgreSQL or MariaDB, or path of a SQLite file.
         settings: settings of decisions.
 
     Raises:

@@ -67,7 +67,7 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
     """Open a database for a server. Close it if the block raises.
 
     Args:
-        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
+        url: URL of PostgreSQL or MariaDB, path of a SQLite file, or ``sqlite://`` for a database in memory.
 
     Raises:
         Unavailable: the database cannot be used; the message has the reason.

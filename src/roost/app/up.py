@@ -351,7 +351,7 @@ def open_product(
     """Open a database for the whole product, and start its deciding thread.
 
     Args:
-        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
+        url: URL of PostgreSQL or MariaDB, path of a SQLite file, or ``sqlite://`` for a database in memory.
         events: receives decisions, if given.
         remote: a remote Placement with hosts and allocations; None: they are in the database.
         on_work: called with committed work.
@@ -390,7 +390,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
     """Open a database for Roost's own API in this process, without a server and without authentication.
 
     Args:
-        url: PostgreSQL URL, or path of a SQLite file.
+        url: URL of PostgreSQL or MariaDB, or path of a SQLite file.
         is_read_only: whether the database is only read; if so, its servers can keep running.
 
     Raises:

@@ -165,7 +165,7 @@ def backend_options(command: Command) -> Command:
 
     run.__doc__ = command.__doc__
     for option in (
-        click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
+        click.option("--database", metavar="URL", help="URL of PostgreSQL or MariaDB, or path of a SQLite file."),
         options.data,
         options.config,
         connection_options,

@@ -35,7 +35,7 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
                 click.option(
                     "--database",
                     metavar="URL",
-                    help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data folder]",
+                    help="URL of PostgreSQL or MariaDB, or path of a SQLite file.  [roost.db in the data folder]",
                 ),
                 options.config,
                 options.data,
@@ -45,7 +45,7 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
                     "--workers",
                     type=int,
                     metavar="N",
-                    help="Number of server processes; more than 1 needs PostgreSQL.  [1]",
+                    help="Number of server processes; more than 1 needs a database server.  [1]",
                 ),
                 click.option(
                     "--allow-insecure-listen",

@@ -66,7 +66,7 @@ _REASONS: Mapping[tuple[str, str], str] = {
     ("filter_scheduler", "track_instance_changes"): "the instances of a host are always known",
     ("DEFAULT", "scheduler_tracks_instance_changes"): "the instances of a host are always known",
     ("scheduler", "discover_hosts_in_cells_interval"): "a host is known once it is registered",
-    ("scheduler", "workers"): "start several processes, on PostgreSQL",
+    ("scheduler", "workers"): "start several processes, on PostgreSQL or MariaDB",
     ("scheduler", "host_manager"): "Roost has only one host manager",
     ("DEFAULT", "scheduler_host_manager"): "Roost has only one host manager",
     ("DEFAULT", "scheduler_manager"): "Roost has only one scheduler manager",

@@ -12,6 +12,7 @@ _POLICY_FILE = "policy.yaml"  # beside the file, optional
 _TRUE = {"true", "1", "on", "yes"}
 _FALSE = {"false", "0", "off", "no"}
 _POSTGRESQL = ("postgresql", "postgres")
+_MARIADB = ("mysql", "mariadb")
 # Reasons why options have no effect; the default is that nothing needs them.
 _REASONS: Mapping[tuple[str, str], str] = {
     ("workarounds", "optimize_for_wide_provider_trees"): "wide trees need no workaround here",
@@ -112,11 +113,14 @@ def _connection(url: str) -> tuple[str | None, str | None]:
     kind, separator, rest = database_url(url).partition("://")
     if separator and kind in _POSTGRESQL:
         return f"postgresql://{rest}", None
+    if separator and kind in _MARIADB:
+        return f"mysql://{rest}", None
     if separator and kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return f"sqlite://{rest.partition('?')[0]}", None
     return None, (
         f"a database of the kind {kind or 'none'} cannot be served: give Roost's database with --database (a "
-        "PostgreSQL URL, or the path of a SQLite file), and import the data with `roost import placement --from URL`"
+        "URL of PostgreSQL or MariaDB, or the path of a SQLite file), and import the data with `roost import placement "
+        "--from URL`"
     )
 
 

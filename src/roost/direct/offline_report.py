@@ -17,7 +17,7 @@ def open_report(url: str) -> Iterator[ReportClient]:
     """Open a report client on an existing database for a ``with`` block.
 
     Args:
-        url: PostgreSQL URL, or the path of a SQLite file.
+        url: URL of PostgreSQL or MariaDB, or the path of a SQLite file.
 
     Raises:
         StoreBusy: a server still runs on this SQLite file.

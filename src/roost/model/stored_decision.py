@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from roost.model.evidence.decision import Decision, HostScore, Limits, Pick, Scale, Stage
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.names import uuid_text
 from roost.model.writes import EvidenceRow
 
@@ -84,6 +85,10 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     seen: str = ""
     user_id: str = ""
     instances: list[bytes] = []  # of a refusal: uuids
+    # The part of the process: document of all processes, position of this one, and ``FleetPart.is_within``.
+    processes_id: int = 0  # 0: the process had no part
+    own: int = 0
+    is_within: bool = False
 
 
 # Stored uuids of a refusal.
@@ -94,6 +99,7 @@ REMOTE = "remote"
 _encoder = msgspec.msgpack.Encoder()
 _record = msgspec.msgpack.Decoder(Record)
 _checks = msgspec.msgpack.Decoder(Checks)
+_processes = msgspec.msgpack.Decoder(tuple[int, ...])
 
 
 def pack_checks(checks: Checks) -> bytes:
@@ -101,8 +107,20 @@ def pack_checks(checks: Checks) -> bytes:
     return _encoder.encode(checks)
 
 
-def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") -> bytes:
-    """Encode the body of a decision's row; ``ahead`` and ``seen`` are those of its ``Moment``."""
+def pack_processes(part: FleetPart) -> bytes:
+    """Encode the document behind ``processes_id`` of a record; equal for all processes."""
+    return _encoder.encode(part.processes)
+
+
+def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "", processes_id: int = 0) -> bytes:
+    """Encode the body of a decision's row.
+
+    Args:
+        decision: the decision.
+        checks_id, processes_id: documents of its checks and of the processes in its part.
+        ahead, seen: as in its ``Moment``.
+    """
+    part = decision.part
     amounts: list[dict[str, int]] = []
     stages = decision.stages
     return _encoder.encode(
@@ -128,6 +146,9 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
             seen=seen,
             user_id=decision.user_id,
             instances=[bytes.fromhex(uuid.replace("-", "")) for uuid in decision.instance_uuids[:_REFUSED_MAX]],
+            processes_id=0 if part is None else processes_id,
+            own=0 if part is None else part.processes.index(part.own),
+            is_within=part is not None and part.is_within,
         )
     )
 
@@ -150,8 +171,13 @@ def _provider_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
-def unpack(row: EvidenceRow, checks: bytes) -> Decision:
-    """Decode a stored decision, from its row and the document of its checks."""
+def unpack(row: EvidenceRow, checks: bytes, *, processes: bytes = b"") -> Decision:
+    """Decode a stored decision.
+
+    Args:
+        row: its row.
+        checks, processes: the documents that the row refers to; ``processes`` only for a part of the fleet.
+    """
     record, names = _record.decode(row.body), _checks.decode(checks)
     stages, before = [], record.hosts
     for (rule, reason), rejected in zip(names.rules, record.rejects, strict=True):
@@ -183,12 +209,23 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         project_id=row.project_id,
         user_id=record.user_id,
         instance_uuids=list(map(uuid_text, record.instances)),
+        part=None if not record.processes_id else _unpack_part(record, processes),
     )
+
+
+def _unpack_part(record: Record, processes: bytes) -> FleetPart:
+    numbers = _processes.decode(processes)
+    return FleetPart(numbers[record.own], numbers, record.is_within)
 
 
 def checks_of(row: EvidenceRow) -> int:
     """Return the number of the document with the checks of a stored decision."""
     return _record.decode(row.body).checks_id
+
+
+def processes_of(row: EvidenceRow) -> int:
+    """Return the number of the document with the processes of a stored decision; 0: it has no part of the fleet."""
+    return _record.decode(row.body).processes_id
 
 
 def request_of(row: EvidenceRow) -> tuple[int, int]:

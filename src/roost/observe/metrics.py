@@ -56,6 +56,12 @@ BUSY_SECONDS = declare_gauge(
 )
 GROUP_SIZE = declare_histogram("roost_group_size", "Requests per group commit.", area="thread", buckets=_SIZES)
 COMMIT_SIZE = declare_histogram("roost_commit_size", "Writes per commit.", area="thread", buckets=_SIZES)
+GROUP_LIMIT = declare_gauge(
+    "roost_group_limit",
+    "Present upper bound of items in one commit; below `store.group_max`: commits wait for rows of other processes.",
+    area="thread",
+    mode="livemin",
+)
 CONFLICTS = declare_counter("roost_conflicts_retried_total", "Retries of writes that lost a race.", area="thread")
 BEHIND = declare_histogram(
     "roost_changes_read",
@@ -77,7 +83,7 @@ LISTENERS_FAILED = declare_counter(
     area="thread",
 )
 TIMELINE_CHANGES = declare_counter(
-    "roost_timeline_changes_total", "Takeovers by another PostgreSQL server.", area="thread"
+    "roost_timeline_changes_total", "Takeovers by another database server.", area="thread"
 )
 
 EVENT_READERS = declare_gauge("roost_event_readers", "Open readers of events.", area="events", mode="livesum")

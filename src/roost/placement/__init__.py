@@ -5,6 +5,7 @@
 ``deciding_thread``: runs tasks on the columns, and commits in groups.
 ``job``: a task in progress.
 ``write_plan``: plans and acts that tasks return.
+``group_limit``: the size of group commits, adapted to lock waits.
 ``group_commit``: which waiting tasks form a group.
 ``task_queue``: the queue of the deciding thread.
 ``last_success``: the last successful write, for readiness.

@@ -12,6 +12,7 @@ from roost.engine.columns.apply import apply, occupy, raise_generations, recount
 from roost.engine.columns.state import State
 from roost.engine.fill.state_fill import fill
 from roost.errors import BadRequest, StoreBroken, Unavailable
+from roost.model.evidence.fleet_part import FleetPart, choose_part
 from roost.model.work.operation import IO_TASKS
 from roost.model.work.work_rows import ChangeRow, StatusRow
 from roost.model.writes import (
@@ -27,7 +28,8 @@ from roost.model.writes import (
     ReuseSymbol,
     Write,
 )
-from roost.ports import Clock, DepartedInstance, IdKind, Store
+from roost.placement.group_limit import GroupLimit
+from roost.ports import Clock, DepartedInstance, IdKind, LiveWriter, Store
 
 # Number of identities fetched from the store at once.
 _BLOCK = 4096
@@ -71,6 +73,9 @@ class Current:
         self._reused: set[int] = set()  # reassigned numbers of dropped classes
         self._is_stale = state is None
         self.caches: dict[type, Any] = {}  # caches of responses, by their class; a reload drops them
+        self.part: FleetPart | None = None  # of this process; None: it decides alone
+        self._writers: Sequence[LiveWriter] = ()
+        self.group_limit = GroupLimit()
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -87,6 +92,7 @@ class Current:
         store = store_of(self.state.position, {kind: end for kind, (_, end) in self._ids.items()})
         copy = Current(store, state=(state or self.state).fork(), clock=self._clock)
         copy._ids = dict(self._ids)
+        copy.part = self.part
         return copy
 
     @property
@@ -101,6 +107,7 @@ class Current:
             Whether there were, or may have been, changes.
         """
         assert not self._staged, "staged items must be flushed first"
+        self._find_part()
         if self._is_stale:
             self._reload()
             return True
@@ -117,6 +124,14 @@ class Current:
         self._apply(changes)
         self._keep_order(counts)
         return True
+
+    def _find_part(self) -> None:
+        """Update the part of the fleet if a process joined or left. Forks and past states keep theirs."""
+        writers = self.store.live_writers()
+        if writers and writers is not self._writers:
+            self._writers = writers
+            deciding = frozenset(writer.process for writer in writers if writer.is_deciding)
+            self.part = choose_part(self.store.process, deciding)
 
     def shed(self) -> None:
         """Drop the rows of deleted providers, by a reload, if they outnumber the live ones."""
@@ -281,6 +296,7 @@ class Current:
         except Exception:
             self._is_stale = True
             raise
+        self.group_limit.note(waited_s=committed.waited_s, elapsed_s=committed.elapsed_s)
         self.state.position = max(self.state.position, committed.position)
         for at, (item, refusal) in enumerate(zip(staged, committed.refusals, strict=True)):
             if refusal is not None:
@@ -310,6 +326,7 @@ class Current:
         # Stale until all changes are applied: after an error or an interrupt, the columns must be reloaded.
         self._is_stale = True
         committed = self.store.commit(batch)
+        self.group_limit.note(waited_s=committed.waited_s, elapsed_s=committed.elapsed_s)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
         changes = [Change(committed.position, writes)]

@@ -85,6 +85,7 @@ class Serving:
         self._entry = threading.Lock()  # Held to add a task and to close the queue: a closed queue gets no more tasks.
         self._turn = threading.Lock()  # Only its holder may use the columns.
         self._waiting: Arrivals[Job[Any] | None] = Arrivals()
+        self._group_max = group_max
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
         if self._thread is not None:
@@ -122,6 +123,7 @@ class Serving:
         metrics.QUEUE_DEPTH.set(self.waiting_count)
         metrics.QUEUE_LIMIT.set(self.queue_max)
         metrics.BUSY_SECONDS.set(self.busy_s)
+        metrics.GROUP_LIMIT.set(self._gathering.size_max)
         metrics.PROVIDERS.set(len(state.providers.row_of_uuid))
         metrics.CONSUMERS.set(len(state.holders))
         metrics.REVISION.set(state.position)
@@ -202,6 +204,7 @@ class Serving:
         group: Sequence[Job[Any] | None] = []
         try:
             while None not in group:
+                self._gathering.size_max = self._current.group_limit.size(self._group_max)
                 group = self._gathering.next(has_written=self._has_written)
                 self._work_on(group)
         except BaseException as error:  # noqa: BLE001  # ``problem`` has the error, and the process ends
@@ -279,10 +282,10 @@ class Serving:
         conflicted = [job for phase in split_phases(planned, plan_of=_plan_of) for job in self._commit(phase)]
         # Acts run after the commits: the plans were made on columns without the effects of the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
-        self._do(acting)
+        replaced = self._do(acting)
         dependent = [job for job, result in results if isinstance(result, Again)]
         if acting:
-            return conflicted + dependent
+            return conflicted + replaced + dependent
         if dependent:
             _fail(dependent, Unavailable("the request that this one waits for did not run; try again"))
         return conflicted
@@ -306,22 +309,28 @@ class Serving:
             return None
         return result
 
-    def _do(self, jobs: list[Job[Any]]) -> None:
-        """Run acts together, and answer them."""
+    def _do(self, jobs: list[Job[Any]]) -> list[Job[Any]]:
+        """Run acts together, and answer them; return those to repeat after a replacement of the database."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
-            return
+            return []
         assert self._decide is not None, "acts need a function that decides them"
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
+            # Some acts may be durable, so none is repeated.
             self.note_write(error)
-            results = [error] * len(jobs)
+            results, replaced = [error] * len(jobs), []
         else:
+            replaced = self._select_replaced(jobs, results)
             if not all(isinstance(result, Exception) for result in results):
                 self.note_write(None)
-        done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._requeue(job, result)]
+        done = [
+            (job, result)
+            for job, result in zip(jobs, results, strict=True)
+            if job not in replaced and not self._requeue(job, result)
+        ]
         now_s = time.monotonic()
         for job, result in done:
             if self._on_result is not None and job.act is not None:
@@ -329,6 +338,18 @@ class Serving:
         # A receiver competes for the processor as soon as it has its answer, so all answers are sent at the end.
         for reply in [self._prepare_reply(job, result) for job, result in done]:
             reply()
+        return replaced
+
+    def _select_replaced(self, jobs: Sequence[Job[Any]], results: Sequence[Result]) -> list[Job[Any]]:
+        """Return the acts to repeat on the columns of the new database, which has none of their writes."""
+        found = []
+        for job, result in zip(jobs, results, strict=True):
+            if isinstance(result, StoreReplaced):
+                job.attempts += 1
+                job.slices = 0  # Its search began on the old columns.
+                if job.attempts <= self._retries:
+                    found.append(job)
+        return found
 
     def _requeue(self, job: Job[Any], result: Result) -> bool:
         """Queue an act behind the waiting jobs if it exceeded its budget; return whether it was queued."""

@@ -32,7 +32,7 @@ class Gathering(Generic[Task]):
     """
 
     def __init__(self, waiting: Waiting[Task | None], size_max: int) -> None:
-        self._waiting, self._size_max = waiting, size_max
+        self._waiting, self.size_max = waiting, size_max
         self._last_size = 0
 
     def next(self, *, has_written: bool) -> list[Task | None]:
@@ -48,7 +48,7 @@ class Gathering(Generic[Task]):
         group = [self._waiting.get()]
         until_s = monotonic() + _TOTAL_S
         try:
-            while len(group) < self._size_max and group[-1] is not None:
+            while len(group) < self.size_max and group[-1] is not None:
                 timeout_s = min(_NEXT_S, until_s - monotonic()) if len(group) < expected else 0.0
                 group.append(self._waiting.get(timeout_s))
         except queue.Empty:

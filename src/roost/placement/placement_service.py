@@ -8,6 +8,7 @@ from roost.engine.columns.apply import apply_release, occupy, undo_claim
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.work.work_rows import ChangeRow
 from roost.model.writes import (
@@ -157,6 +158,15 @@ class Placement:
     def _require_number(number: int | None) -> int:
         assert number is not None, "names are numbered before they are used"
         return number
+
+    @property
+    def part(self) -> FleetPart | None:
+        """The part of the fleet of this process, as of the last refresh; None: it decides alone."""
+        return self._current.part
+
+    def group_size(self, maximum: int) -> int:
+        """Return the present upper bound of items in one commit, 1..maximum; see ``GroupLimit``."""
+        return self._current.group_limit.size(maximum)
 
     @property
     def staged_count(self) -> int:

@@ -35,7 +35,14 @@ from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
 from roost.scheduler.pipeline.move_claims import build_successor, complete_request
-from roost.scheduler.pipeline.stage import PendingRequest, build_evidence, choose_uuids, to_pending, trail_of
+from roost.scheduler.pipeline.stage import (
+    PendingRequest,
+    build_evidence,
+    choose_uuids,
+    store_documents,
+    to_pending,
+    trail_of,
+)
 from roost.scheduler.remote_ledger import RemoteLedger
 from roost.scheduler.select import Scheduler
 from roost.scheduler.shape.host_ranking import Ranking
@@ -181,8 +188,8 @@ class RemoteScheduler(Scheduler):
         )
         if choice.is_refused:
             self._give_back(choice)
-        evidence = build_evidence(decision, self._placement, checks_id=shape.checks_id, is_remote=True)
         pending.decision = decision
+        evidence = build_evidence(pending, self._placement, checks_id=shape.checks_id, is_remote=True)
         self._placement.stage(Item(writes=(), evidence=(evidence,), trail=trail_of(pending)))
         self._placement.flush()
         return decision
@@ -211,7 +218,7 @@ class RemoteScheduler(Scheduler):
             if consumption is not None:
                 consumption.use_shape(shape)
             if not shape.flavor_id:
-                self._store_documents(shape, pending.request)
+                store_documents(self._documents, shape, pending.request, settings_body=self._settings_body)
             ranking = shape.rank(self._depth)
             if not choice.rows:
                 choice.record_ranking(shape, ranking)

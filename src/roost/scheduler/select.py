@@ -3,7 +3,7 @@
 .. code-block:: text
 
     request ─▶ shape        the part that rules read, compiled once for all similar requests
-            ─▶ rank         all hosts: search, filters, weighers
+            ─▶ rank         all hosts, or first those of this process: search, filters, weighers
             ─▶ pick         the best host, or one of the best if the settings say so; its first candidate
             ─▶ occupy       update the columns, for the next instance and the next request
             ─▶ stage        claim, instances, guards and evidence: one commit, all or nothing
@@ -21,52 +21,45 @@ from functools import partial
 import msgspec
 
 from roost.engine.columns.types import Mask
-from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError, race_conflict
-from roost.model.allocation import Mappings
+from roost.errors import RoostError, StoreReplaced, race_conflict
 from roost.model.evidence.decision import Decision, Pick
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_text
-from roost.model.request import Move, Request
+from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.model.stored_decision import pack_checks
-from roost.model.writes import Claim, ConsumerRow, Write
+from roost.model.writes import Write
 from roost.ports import Clock, Placement, Random
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope
 from roost.scheduler.pipeline import move_claims
+from roost.scheduler.pipeline.act_results import attempt, fail_open_acts
 from roost.scheduler.pipeline.alternate_hosts import find_alternates
 from roost.scheduler.pipeline.budget import search_budget
 from roost.scheduler.pipeline.build_decision import build_decision
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.draw import Draw
-from roost.scheduler.pipeline.host_picks import (
-    HostAllocation,
-    Takes,
-    build_claim,
-    build_pick,
-    find_allocation,
-    find_lost_hosts,
-    merge_claims,
-)
+from roost.scheduler.pipeline.host_picks import find_lost_hosts, merge_claims
 from roost.scheduler.pipeline.observations import LearningDocuments, Observations
+from roost.scheduler.pipeline.occupy_hosts import occupy_hosts
 from roost.scheduler.pipeline.stage import (
     PendingRequest,
     build_evidence,
     build_item,
     choose_uuids,
     is_new_decision,
+    store_documents,
     to_pending,
 )
 from roost.scheduler.pipeline.temporary_image import temporary_image
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.shape.host_ranking import TABLE, Ranking
+from roost.scheduler.shape.own_hosts import find_part
 from roost.scheduler.shape.shape import Shape
 from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
 from roost.scheduler.shape.standings import standings
 
-_CHECK_INTERVAL = 64  # instances per check of the budget
 # Minimum number of remaining instances to predict their hosts together, by ``Shape.series``.
 _SERIES_MIN = 4
 # Upper bound on lost races per round of ``claim_rounds``.
@@ -115,6 +108,8 @@ class Scheduler:
         self._settings = settings
         self._per_request_filters = [rule for rule in rules.filters if implements(rule, OncePerRequest)]
         self._draw = Draw(settings, filter_settings)
+        # Whether requests prefer the part of the fleet of this process, if it has one; unset in forks.
+        self.is_partitioned = settings.partition == "auto" and host_search is None
         self._settings_body = settings_body
         self._group_max = group_max
         self._clock = clock
@@ -135,6 +130,8 @@ class Scheduler:
         self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh
         self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
         self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
+        # Acts of a call of ``work``, from the first: those in the columns, and those whose departures are durable.
+        self._staged_count = self._durable_count = 0
         # Called with a shape when its ranking becomes evidence, before the columns change.
         self.witness: Callable[[Shape], None] | None = None
         # Whether the consumption of a request stays in the columns; set in forks, to examine further instances.
@@ -150,7 +147,8 @@ class Scheduler:
                 caller repeats the act, the search continues.
 
         Returns:
-            One entry per act: the decision, its error, or None for a departure.
+            One entry per act: the decision, its error, or None for a departure. After ``StoreReplaced``, the database
+            has nothing of the act, and the caller may repeat it.
 
         Raises:
             Unavailable: the store failed; the results of this call may not be durable.
@@ -159,6 +157,7 @@ class Scheduler:
         self._slice_end_s = self._clock.elapsed_s() + slice_s
         self._refresh_unless_cached(acts)
         self._observations.begin()
+        self._staged_count = self._durable_count = 0
         try:
             waiting: list[PendingRequest] = []
             arriving: set[str] = set()  # named instances whose claims may still lose a race
@@ -168,43 +167,36 @@ class Scheduler:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                     self._is_fresh = False
-                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids, act.trail))
+                    attempt(results, at, partial(self._placement.release, act.instance_uuids, act.trail))
                 else:
                     pending = to_pending(at, act)
                     move = pending.request.move
                     if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    is_done = self._attempt(results, at, partial(self._choose, pending))
+                    is_done = attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
                         # Outdated columns may have caused the error, such as an unknown server group.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()
-                        is_done = self._attempt(results, at, partial(self._choose, pending))
+                        is_done = attempt(results, at, partial(self._choose, pending))
                     if is_done:
                         results[at] = None
                         waiting.append(pending)
                         arriving.update(pending.request.instance_uuids)
-                if self._placement.staged_count >= self._group_max:
+                self._staged_count = at + 1
+                if self._placement.staged_count >= self._placement.group_size(self._group_max):
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
             self._settle(results, waiting)
-        except BaseException:
+        except BaseException as error:
             self._placement.drop()
             self._refreshed_s = -math.inf
-            raise
+            if not isinstance(error, StoreReplaced):
+                raise
+            fail_open_acts(acts, results, error=error, durable=self._durable_count)
         return results
-
-    @staticmethod
-    def _attempt(results: list[Decision | RoostError | None], at: int, act: Callable[[], object]) -> bool:
-        """Execute one act; an error becomes its result and does not affect other acts."""
-        try:
-            act()
-        except (BadRequest, Conflict, NotFound, OverBudget) as error:
-            results[at] = error
-            return False
-        return True
 
     def decide(self, request: Request) -> Decision:
         """Choose and claim hosts for one request; durable on return.
@@ -223,6 +215,15 @@ class Scheduler:
     def shape(self, request: Request) -> Shape:
         """Return the pipeline for a request at this moment; see ``ShapeCache.get``."""
         return self._shapes.get(request, state=self._placement.state, now_s=self._clock.now_s())
+
+    def shape_to_explain(self, request: Request) -> Shape:
+        """Return the pipeline that decides a request for one instance: over the own part if a host fits there."""
+        part, state = self._find_part(request), self._placement.state
+        if part is not None:
+            shape = self._shapes.compile(request, state=state, now_s=self._clock.now_s(), part=part)
+            if shape.rank(1).rows:
+                return shape
+        return self.compile_shape(request)
 
     def compile_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
         """Return the pipeline for a hypothetical request, over some hosts or all; see ``ShapeCache.compile``."""
@@ -247,7 +248,7 @@ class Scheduler:
         self._slice_end_s = math.inf
         pending = to_pending(0, request)
         errors: list[Decision | RoostError | None] = [None]
-        is_done = self._attempt(errors, 0, partial(self._try, pending))
+        is_done = attempt(errors, 0, partial(self._try, pending))
         result = pending.decision if is_done else errors[0]
         assert result is not None
         return result
@@ -264,6 +265,7 @@ class Scheduler:
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
+            self._durable_count = self._staged_count
             losers, unsure = [], []
             for pending in waiting:
                 refusal = verdicts[pending.item_position] if pending.item_position >= 0 else None
@@ -286,7 +288,7 @@ class Scheduler:
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
-                waiting = [item for item in waiting if self._attempt(results, item.at, partial(self._choose, item))]
+                waiting = [item for item in waiting if attempt(results, item.at, partial(self._choose, item))]
                 continue
             for pending in unsure:
                 pending.item_position = self._placement.stage(build_item(pending, ()))
@@ -315,7 +317,7 @@ class Scheduler:
             shape, choice = self._decide_on_columns(pending)
         assert pending.decision is not None
         pending.evidence = build_evidence(
-            pending.decision, self._placement, checks_id=shape.checks_id, is_remote=self._host_search is not None
+            pending, self._placement, checks_id=shape.checks_id, is_remote=self._host_search is not None
         )
         if choice.claims:
             self._is_fresh = False
@@ -359,15 +361,17 @@ class Scheduler:
             request = pending.request = move_claims.complete_request(request, state)
         number, uuids = choose_uuids(pending, state, self._random)
         now_s = self._clock.now_s()
-        shape = self._shapes.get(request, state=state, now_s=now_s)
-        if not is_trial and not shape.flavor_id:
-            self._store_documents(shape, request)
+        part = self._find_part(request)
+        shape = self._prepare(request, now_s=now_s, part=part, is_trial=is_trial)
         seed = self._random.seed()
         compiled_s = self._clock.elapsed_s()
-        with temporary_image(state, shape) if is_trial else nullcontext():
-            choice = self._pick_all(shape, request, uuids, seed=seed)
-            if is_trial:
-                self._placement.withdraw(choice.claims, choice.departed)
+        choice = self._pick_for(request, shape, uuids, seed=seed, is_trial=is_trial)
+        pending.processes_id = shape.processes_id
+        if part is not None:
+            part = msgspec.structs.replace(part, is_within=not choice.is_refused)
+            if choice.is_refused:
+                shape = self._prepare(request, now_s=now_s, part=None, is_trial=is_trial)
+                choice = self._pick_for(request, shape, uuids, seed=seed, is_trial=is_trial)
         pending.decision = build_decision(
             pending,
             shape,
@@ -378,17 +382,27 @@ class Scheduler:
             seed=seed,
             search_s=compiled_s - started_s,
             rank_s=self._clock.elapsed_s() - compiled_s,
+            part=part,
         )
         return shape, choice
 
-    def _store_documents(self, shape: Shape, request: Request) -> None:
-        """Store the documents that all decisions of a shape refer to."""
-        store = self._documents.document
-        shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
-        shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
-        shape.request_id = store("request", shape.spec.request.body())
-        shape.checks_id = store("checks", pack_checks(shape.evidence.checks))
-        shape.settings_id = store("settings", self._settings_body)
+    def _find_part(self, request: Request) -> FleetPart | None:
+        return find_part(request, self._placement.state, self._placement.part) if self.is_partitioned else None
+
+    def _prepare(self, request: Request, *, now_s: float, part: FleetPart | None, is_trial: bool) -> Shape:
+        """Return the pipeline for a request; unless it is only tried, store the documents of the pipeline."""
+        shape = self._shapes.get(request, state=self._placement.state, now_s=now_s, part=part)
+        if not is_trial and not shape.flavor_id:
+            store_documents(self._documents, shape, request, settings_body=self._settings_body, part=part)
+        return shape
+
+    def _pick_for(self, request: Request, shape: Shape, uuids: list[bytes], *, seed: int, is_trial: bool) -> Choice:
+        """Pick hosts for a request; the instances of a trial leave at once."""
+        with temporary_image(self._placement.state, shape) if is_trial else nullcontext():
+            choice = self._pick_all(shape, request, uuids, seed=seed)
+            if is_trial:
+                self._placement.withdraw(choice.claims, choice.departed)
+        return choice
 
     def _consumption(self, shape: Shape) -> Consumption:
         return Consumption(self._placement.state, shape, is_packing=self._is_packing)
@@ -436,7 +450,7 @@ class Scheduler:
             if request.count == 1:
                 choice.alternates = self._find_alternates(shape, ranking, rows, seed=seed)
             try:
-                mappings = self._take(shape, request, choice, rows=rows, uuids=uuids)
+                mappings = occupy_hosts(self._placement, shape, request, choice=choice, rows=rows, uuids=uuids)
             except BaseException:  # The ranking counts on the predicted instances.
                 for row in rows:
                     self._placement.state.changes.hosts.add(row)
@@ -453,47 +467,6 @@ class Scheduler:
         elif request.count > 1 and self._settings.max_attempts > 1:
             ranking = shape.rank(self._depth + len(set(choice.rows)))
             choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
-
-    def _take(
-        self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
-    ) -> list[Mappings]:
-        """Let the next instances occupy hosts, one per row; return each instance's providers by request group."""
-        state, new_id = self._placement.state, self._placement.new_id
-        allocations: dict[int, HostAllocation] = {}
-        claims = []
-        for at, row in enumerate(rows):
-            if at % _CHECK_INTERVAL == 0:
-                state.check()
-            allocation = allocations.get(row)
-            if allocation is None:
-                allocation = find_allocation(state, shape, row)
-                assert allocation is not None, "a host that passes has a candidate"
-                allocations[row] = allocation
-            uuid = uuids[len(choice.rows)]
-            consumer = ConsumerRow(new_id("consumer"), uuid, request.project_id, request.user_id)
-            if request.move is None:
-                claims.append(build_claim(state, shape, row, consumer=consumer, takes=allocation.takes))
-            else:
-                claims += self._claim_move(
-                    shape, request.move, row, consumer=consumer, takes=allocation.takes, choice=choice
-                )
-            choice.rows.append(row)
-            choice.picks.append(build_pick(state, shape, row, instance_uuid=uuid_text(uuid), allocation=allocation))
-        claim = merge_claims(claims)
-        self._placement.occupy(claim)
-        choice.claims.append(claim)
-        return [allocations[row].mappings for row in rows]
-
-    def _claim_move(
-        self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
-    ) -> list[Claim]:
-        """Remove a moving instance from its host; return the claims of the migration and of the instance."""
-        state, new_id = self._placement.state, self._placement.new_id
-        choice.departed = departed = self._placement.leave(consumer.uuid)
-        own = build_claim(state, shape, row, consumer=move_claims.build_successor(departed, consumer.id), takes=takes)
-        return move_claims.build_move_claims(
-            move, departed, own, new_id=new_id, state=state, host_id=state.hosts.ids[row]
-        )
 
     def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1

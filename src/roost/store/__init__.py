@@ -1,4 +1,4 @@
-"""Stores: SQLite in one file, PostgreSQL for several processes, memory for tests and simulation.
+"""Stores: SQLite in one file, PostgreSQL or MariaDB for several processes, memory for tests and simulation.
 
 Read ``backends`` first.
 
@@ -10,6 +10,7 @@ writes, they call ``judge`` on the rows of the batch.
 ``database``: the interface of a kind of database.
 ``sqlite``: the store of one serving process.
 ``postgresql``: the store of several processes.
+``mariadb``: the same on MariaDB or Galera.
 ``memory_store``: rows in memory, for tests and simulation.
 ``dry_store``: accepts every claim and stores nothing.
 ``reader``: a read-only view of another store.
@@ -22,6 +23,7 @@ writes, they call ``judge`` on the rows of the batch.
 ``backup``: backup and restore.
 ``backup_file``: the file format of a backup.
 ``audit``: checks of a database by plain SQL.
+``peers``: the other processes of a database, and their versions.
 ``upkeep``: counts for metrics, and the record of audits and backups.
 ``orphans``: allocations of consumers that do not exist or are on other hosts.
 ``migrate``: runs migrations on a connection.

@@ -12,7 +12,6 @@ from roost.model.work.guest import HELD_GUEST, MISSING_GUEST
 from roost.store.backends import database_at
 from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
-from roost.store.rules.schema import check_version
 
 # The database computes sums and counts, so that a million allocations need no memory here.
 # The identity of an inventory is provider * 65536 + class.
@@ -246,10 +245,10 @@ def audit(url_or_path: str | Path) -> list[Finding]:
     Raises:
         StoreBroken: it is not a database of Roost.
         StoreOutdated: its schema is older or newer than the program's.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
-    with _open(str(url_or_path)) as (query, label):
-        return list(_findings(query, label))
+    with _open(str(url_or_path)) as query:
+        return list(_findings(query))
 
 
 def orphans(url_or_path: str | Path) -> list[Orphan]:
@@ -260,21 +259,18 @@ def orphans(url_or_path: str | Path) -> list[Orphan]:
     Raises:
         StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
     """
-    with _open(str(url_or_path)) as (query, label):
-        _check_version(query, label)
+    with _open(str(url_or_path)) as query:
         return [orphan_of(row) for row in query(ORPHANS)]
 
 
 @contextmanager
-def _open(url: str) -> Iterator[tuple[Query, str]]:
-    """Yield a function for queries of a database, all of one moment, and the label of the database."""
-    database = database_at(url)
-    with database.audit_query() as query:
-        yield query, database.label
+def _open(url: str) -> Iterator[Query]:
+    """Yield a function for queries of a database, all of one moment."""
+    with database_at(url).audit_query() as query:
+        yield query
 
 
-def _findings(query: Query, label: str) -> Iterator[Finding]:
-    _check_version(query, label)
+def _findings(query: Query) -> Iterator[Finding]:
     for check in _CHECKS:
         for row in query(check.query):
             yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
@@ -283,11 +279,6 @@ def _findings(query: Query, label: str) -> Iterator[Finding]:
     yield from _missing_guests(query)
     for orphan in map(orphan_of, query(ORPHANS)):
         yield Finding("orphan", f"consumer {orphan.consumer}", orphan.problem)
-
-
-def _check_version(query: Query, label: str) -> None:
-    versions = [version for (version,) in query("SELECT version_num FROM alembic_version")]
-    check_version(versions[0] if versions else None, label)
 
 
 def _cycles(query: Query) -> Iterator[Finding]:

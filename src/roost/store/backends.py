@@ -7,8 +7,9 @@ from typing import NamedTuple
 from roost.errors import BadSettings, extra_hint, missing_store
 from roost.model.settings import roost_settings as model_settings
 from roost.ports import Store
-from roost.store.database import Database
+from roost.store.database import Database, DatabaseStatus
 from roost.store.reader import ReadingStore
+from roost.store.rules.schema import SCHEMA_VERSION
 
 _DEFAULTS = model_settings.Store()
 
@@ -33,6 +34,14 @@ BACKENDS = (
         is_shared=True,
         extra="postgresql",
     ),
+    Backend(
+        "MariaDB",
+        ("mysql://", "mysql+pymysql://", "mariadb://", "mariadb+pymysql://"),
+        "roost.store.mariadb.database",
+        "MariaDatabase",
+        is_shared=True,
+        extra="mariadb",
+    ),
     Backend("SQLite", ("sqlite:///",), "roost.store.sqlite.database", "SqliteDatabase", is_shared=False),
 )
 _FILE = BACKENDS[-1]
@@ -50,7 +59,7 @@ def backend_of(url_or_path: str | Path) -> Backend:
             return backend
     if "://" in url:
         raise BadSettings(
-            "store.url", f"is neither a path nor a URL of postgresql or sqlite: {url.partition(':')[0]}://…"
+            "store.url", f"is neither a path nor a URL of postgresql, mysql or sqlite: {url.partition(':')[0]}://…"
         )
     return _FILE
 
@@ -82,14 +91,14 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     """Open a database for serving; an absent or empty one gets its tables.
 
     Args:
-        url_or_path: ``postgresql://…``, ``sqlite:///path``, or a path.
+        url_or_path: ``postgresql://…``, ``mysql://…``, ``sqlite:///path``, or a path.
         settings: durability, deadlines and waits.
 
     Raises:
         StoreBusy: another process serves this SQLite file.
         StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database is read-only, corrupt, or not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     return database_at(url_or_path).open_store(settings)
 
@@ -99,12 +108,12 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
 
     Args:
         url_or_path: as for ``open_store``.
-        settings: how long to wait for PostgreSQL.
+        settings: how long to wait for a server.
 
     Raises:
         StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database does not exist, is corrupt, or is not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     return database_at(url_or_path).open_reader(settings)
 
@@ -118,8 +127,24 @@ def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _
 
 
 def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
-    """Upgrade a database to the schema of this program; no process may serve it meanwhile."""
+    """Upgrade a database to the schema of this program; no process of an older program may serve it meanwhile.
+
+    Raises:
+        StoreBusy: one serves it.
+    """
     database_at(url_or_path).upgrade(settings)
+
+
+def expand(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
+    """Make the part of an upgrade without effects on processes of the version before.
+
+    Raises:
+        BadRequest: it is a SQLite file.
+        StoreOutdated: another upgrade comes first.
+        StoreBusy: a long statement locks a table.
+        Unavailable: PostgreSQL does not answer.
+    """
+    database_at(url_or_path).expand(settings)
 
 
 def sync(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
@@ -154,11 +179,28 @@ def require(url_or_path: str | Path) -> None:
         raise missing_store(database.label)
 
 
-def version_of(url_or_path: str | Path) -> str | None:
-    """Return the schema version of a database; None: it has no tables of Roost.
+def status_of(url_or_path: str | Path) -> DatabaseStatus:
+    """Return the schema of a database, and the live processes.
 
     Raises:
         StoreBroken: it does not exist, or is not one of Roost.
         Unavailable: PostgreSQL does not answer.
     """
-    return database_at(url_or_path).version()
+    database = database_at(url_or_path)
+    found = database.schema()
+    return DatabaseStatus(
+        schema=found.version,
+        readable_from=found.readable_from,
+        program_schema=SCHEMA_VERSION,
+        processes=[writer._asdict() for writer in database.live_writers()],
+    )
+
+
+def version_of(url_or_path: str | Path) -> str | None:
+    """Return the schema version of a database; None: it has no tables of Roost.
+
+    Raises:
+        StoreBroken: it does not exist, or is not one of Roost.
+        Unavailable: the server does not answer.
+    """
+    return database_at(url_or_path).schema().version

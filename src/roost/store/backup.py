@@ -72,7 +72,7 @@ def _blocks(reader: BackupReader) -> Iterator[Block]:
 def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> Header:
     """Replace the content of a database by a backup, in one transaction.
 
-    An absent or empty database is created first. Processes that serve a PostgreSQL database reload it by themselves; a
+    An absent or empty database is created first. Processes that serve a shared database reload it by themselves; a
     SQLite file must not be served.
 
     Agents must register again, so that the server learns of guests that moved after the backup.

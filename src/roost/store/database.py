@@ -5,15 +5,28 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
+import msgspec
+
 from roost.model.settings.roost_settings import Store as Settings
-from roost.ports import Store
+from roost.ports import LiveWriter, Store
 from roost.store.reader import ReadingStore
-from roost.store.rules.schema import Table
+from roost.store.rules.schema import Schema, Table
 
 # Executes a query of the audit, and returns its rows.
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 # Executes a statement with ``?`` for each of its values, and returns its rows.
 Execute = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+# The end of an insertion that does nothing if the row exists; it returns a row if it was inserted.
+IF_NEW = " ON CONFLICT DO NOTHING"
+
+
+class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of a database, and the live processes."""
+
+    schema: str | None  # None: it has no tables of Roost
+    readable_from: str  # the oldest program that may serve it, by its newest schema; empty: any
+    program_schema: str  # the newest schema of this program
+    processes: list[dict[str, Any]]  # the fields of ``LiveWriter``
 
 
 class BackupReader(Protocol):
@@ -83,8 +96,8 @@ class Database(ABC):
         """Return whether the database exists; always true on a server."""
 
     @abstractmethod
-    def version(self) -> str | None:
-        """Return its schema version; None: it has no tables of Roost.
+    def schema(self) -> Schema:
+        """Return its schema.
 
         Raises:
             StoreBroken: it does not exist, or is not a database of Roost.
@@ -92,8 +105,25 @@ class Database(ABC):
         """
 
     @abstractmethod
+    def live_writers(self) -> list[LiveWriter]:
+        """Return the live processes, oldest first; empty for a kind of database with one process.
+
+        Raises:
+            Unavailable: it cannot be read.
+        """
+
+    @abstractmethod
     def upgrade(self, settings: Settings) -> None:
-        """Upgrade it to the schema of this program; no process may serve it meanwhile."""
+        """Upgrade it to the schema of this program; no process of an older program may serve it meanwhile."""
+
+    @abstractmethod
+    def expand(self, settings: Settings) -> None:
+        """Make the part of the upgrade without effects on processes of the version before.
+
+        Raises:
+            BadRequest: a database of this kind has one process.
+            StoreOutdated: another upgrade comes first.
+        """
 
     @abstractmethod
     def sync(self, settings: Settings) -> None:

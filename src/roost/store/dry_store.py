@@ -8,7 +8,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past, WorkReader
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past, WorkReader
 
 # First identity of a kind that is missing in ``next_ids``.
 _FIRST = 2**40
@@ -24,6 +24,7 @@ class DryStore:
 
     is_shared = False
     visible_changes = ""
+    process = 0
 
     def __init__(self, *, position: int, next_ids: Mapping[IdKind, int]) -> None:
         self._position = position
@@ -92,6 +93,10 @@ class DryStore:
 
     def check_writable(self, now_s: float) -> None:
         """See ``Store.check_writable``. A dry run keeps its writes in memory."""
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. There are no other processes."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkReader:
         """See ``Store.work_reader``. A dry run has no work.

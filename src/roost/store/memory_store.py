@@ -12,7 +12,7 @@ import msgspec
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.dump import parts_of
 from roost.store.old_changes import find_old_changes
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
@@ -80,7 +80,7 @@ def _rows(tables: RowCache, table: Table) -> list[Any]:
 class MemoryStore:
     """Rows in memory, judged item by item. Nothing is durable.
 
-    Several stores may share rows, as several processes share one PostgreSQL database: see ``peer``.
+    Several stores may share rows, as several processes share one database: see ``peer``.
     """
 
     def __init__(self) -> None:
@@ -148,6 +148,11 @@ class MemoryStore:
         return found[::-1]
 
     @property
+    def process(self) -> int:
+        """See ``Store.process``."""
+        return 0
+
+    @property
     def visible_changes(self) -> str:
         """See ``Store.visible_changes``: the process, the newest change it read, and its own newest change since."""
         return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
@@ -203,6 +208,10 @@ class MemoryStore:
 
     def check_writable(self, now_s: float) -> None:
         """See ``Store.check_writable``. Memory is always writable."""
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. There are no other processes."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""

@@ -3,15 +3,27 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import alembic.command
 import alembic.config
+import alembic.script
 import alembic.util.exc
 import sqlalchemy
 
 from roost.errors import NotFound
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+# Programs with schema 0010 serve a PostgreSQL database as long as the usual table of alembic has their version.
+_VERSION_TABLES = {"postgresql": "schema_version"}
+_VERSION_TABLE = "alembic_version"
+
+
+class Migration(NamedTuple):
+    """A migration, and when it may run; see ``roost.store.migrations``."""
+
+    version: str
+    phase: Literal["stop", "expand", "contract"]  # stop: no process may be connected
 
 
 def run_migrations(connection: sqlalchemy.Connection, *, to: str = "head") -> None:
@@ -33,11 +45,14 @@ def stamp_version(connection: sqlalchemy.Connection, version: str) -> None:
 
 def head() -> str:
     """Return the newest migration."""
-    import alembic.script  # needed by tests only
+    return missing_after("")[-1].version
 
-    found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
-    assert found is not None
-    return found
+
+def missing_after(version: str) -> list[Migration]:
+    """Return the migrations after a version, in order."""
+    scripts = alembic.script.ScriptDirectory.from_config(_config()).walk_revisions()
+    found = [Migration(each.revision, getattr(each.module, "phase", "stop")) for each in scripts]
+    return sorted(each for each in found if each.version > version)
 
 
 @contextmanager
@@ -56,4 +71,7 @@ def _config(connection: sqlalchemy.Connection | None = None) -> alembic.config.C
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
+    dialect = "" if connection is None else connection.dialect.name
+    config.attributes["is_beside"] = connection is not None and not connection.in_transaction()
+    config.attributes["version_table"] = _VERSION_TABLES.get(dialect, _VERSION_TABLE)
     return config

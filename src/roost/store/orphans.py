@@ -73,7 +73,7 @@ class Orphan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def orphan_of(row: tuple[Any, ...]) -> Orphan:
-    """Convert a row of ``ORPHANS``, from SQLite or PostgreSQL, to a struct."""
+    """Convert a row of ``ORPHANS``, from any database, to a struct."""
     consumer, provider, resource_class, amount, holder = row
     return Orphan(
         consumer=_text(consumer), provider=_text(provider), resource_class=resource_class, amount=amount, holder=holder

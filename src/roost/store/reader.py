@@ -10,7 +10,7 @@ from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, PutSymbol
 from roost.placement.writes.name_numbers import missing_standard
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past, Store, WorkReader
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past, Store, WorkReader
 
 # First identity for use in this process only: far above those of the database.
 _FIRST = 2**40
@@ -111,6 +111,15 @@ class ReadingStore:
             Unavailable: always.
         """
         self._refuse()
+
+    @property
+    def process(self) -> int:
+        """See ``Store.process``."""
+        return self._store.process
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. A reader is not one of them."""
+        return self._store.live_writers()
 
     def work_reader(self, clock: Clock) -> WorkReader:
         """See ``Store.work_reader``."""

@@ -204,7 +204,7 @@ def shared_server(folder: Path) -> Iterator[str]:
 
 
 def _make_template(server: Server) -> None:
-    from roost.store.postgresql.upgrade import upgrade_postgresql
+    from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE template_roost")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from tests.support.databases import postgres
 from tests.support.wait import wait_until
 

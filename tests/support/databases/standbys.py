@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from roost.store.postgresql import history, link
-from roost.store.postgresql.upgrade import upgrade_postgresql
+from roost.store.postgresql.versions.upgrade import upgrade_postgresql
 from tests.support.databases.postgres import Server
 from tests.support.wait import wait_until
 

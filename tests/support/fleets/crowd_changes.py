@@ -74,6 +74,6 @@ def small_pools(random: Random) -> Iterator[None]:
     with (
         patch.object(pipeline_shape, "SIZE", size),
         patch.object(pipeline_shape, "_POOL_PER_TOUCH", 3),
-        patch.object(top_pool, "_SORTED_MAX", random.choice((1, 6, 48))),
+        patch.object(top_pool, "_SORTED_MIN", random.choice((1, 6, 48))),
     ):
         yield

@@ -20,11 +20,16 @@ ROOT = Path(__file__).parents[3]
 _COMMAND = (sys.executable, "-m", "roost")
 
 
-def environ(**more: str) -> dict[str, str]:
-    """Return an environment that finds this code, without the machine's settings, data and profiles."""
+def environ(sources: Path = ROOT / "src", **more: str) -> dict[str, str]:
+    """Return an environment that finds this code, without the machine's settings, data and profiles.
+
+    Args:
+        sources: the folder with the package.
+        more: further variables.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
     inherited["ROOST_PROFILES"] = os.devnull
-    return inherited | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
+    return inherited | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(sources)])} | more
 
 
 def command(*words: object) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support.fleets.products import command, environ, kill
+from tests.support.fleets.products import ROOT, command, environ, kill
 from tests.support.servers.servers import ADMIN, RunningServer
 
 T = TypeVar("T")
@@ -264,13 +264,18 @@ class AgentsProgram(Program):
 
 
 @contextmanager
-def running_agents(server: RunningServer, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
-    """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log and journals."""
+def running_agents(
+    server: RunningServer, folder: Path, *words: object, sources: Path = ROOT / "src"
+) -> Iterator[subprocess.Popen[str]]:
+    """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log and journals.
+
+    The package is in the folder ``sources``.
+    """
     with (folder / "agent.log").open("w") as errors:
         process = subprocess.Popen(
             command("agent", "--server", server.address, "--driver", "fake", *words),
             cwd=folder,
-            env=environ(ROOST_DATA=str(folder)),
+            env=environ(sources, ROOST_DATA=str(folder)),
             text=True,
             stdout=subprocess.PIPE,
             stderr=errors,

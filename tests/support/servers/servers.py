@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from roost.store.sqlite.store import SqliteStore
-from tests.support.fleets.products import command, environ, roost
+from tests.support.fleets.products import ROOT, command, environ, roost
 
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 _START_S = 60
@@ -117,12 +117,17 @@ _HARMLESS = re.compile(r'"level":"info"|"event":"(login_refused|access_refused|s
 
 
 @contextmanager
-def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement"):
+def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement", sources=ROOT / "src"):
     """Run ``roost placement`` or another server during the block; ``settings`` are lines of section placement.
 
     Without ``--database``, an empty database is copied into the folder, because its creation doubles the start time.
+    The package is in the folder ``sources``.
     """
-    if not (database := Path(folder) / "roost.db").exists() and "--database" not in arguments:
+    if (
+        not (database := Path(folder) / "roost.db").exists()
+        and "--database" not in arguments
+        and sources == ROOT / "src"
+    ):
         database.write_bytes(_empty_database())
     config = Path(folder) / "roost.toml"
     config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
@@ -131,7 +136,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environ(),
+        env=environ(sources),
         cwd=folder,
     )
     errors: list[str] = []

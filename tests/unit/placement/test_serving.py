@@ -4,7 +4,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import Conflict, OverBudget, StoreBroken, Unavailable
+from roost.errors import Conflict, OverBudget, StoreBroken, StoreReplaced, Unavailable
 from roost.model.fleet import Departure
 from roost.model.work.work_rows import Put
 from roost.model.writes import PutDocument
@@ -254,3 +254,41 @@ def test_act_ends_after_its_maximum_number_of_slices(slices_max, calls):
         serving.run(lambda _: Act(deed=Departure(instance_uuids=("a",)), answer=answer))
     serving.stop()
     assert len(all_deeds) == calls
+
+
+def test_act_is_repeated_after_a_replacement_of_the_database():
+    errors = [StoreReplaced("it was replaced")] * 2
+
+    def decide(deeds):
+        return [errors.pop() if errors else None for _ in deeds]
+
+    serving = Serving(Current(MemoryStore()), decide=decide, retries=2)
+    plans = []
+
+    def task(_current):
+        plans.append("planned")
+        return Act(deed=Departure(instance_uuids=("a",)), answer=lambda result: ("left", result))
+
+    assert serving.run(task) == ("left", None)
+    assert len(plans) == 3
+    serving.stop()
+
+
+@pytest.mark.parametrize("is_raised", [False, True])
+def test_act_is_not_repeated_for_ever_or_after_an_error_of_the_whole_group(is_raised):
+    calls = []
+
+    def decide(deeds):
+        calls.append(deeds)
+        if is_raised:
+            raise StoreReplaced("it was replaced")
+        return [StoreReplaced("it was replaced")] * len(deeds)
+
+    def answer(result):
+        raise result
+
+    serving = Serving(Current(MemoryStore()), decide=decide, retries=2)
+    with pytest.raises(StoreReplaced):
+        serving.run(lambda _: Act(deed=Departure(instance_uuids=("a",)), answer=answer))
+    serving.stop()
+    assert len(calls) == (1 if is_raised else 3)

@@ -1,4 +1,4 @@
-"""``roost conductor``: run a conductor alongside the servers that share a PostgreSQL database."""
+"""``roost conductor``: run a conductor alongside the servers that share a database."""
 
 from pathlib import Path
 
@@ -21,14 +21,14 @@ _LISTEN = "127.0.0.1:0"
 @click.option(
     "--listen", metavar="HOST:PORT", help=f"Address of /healthz, /readyz and /metrics; port 0 means any.  [{_LISTEN}]"
 )
-@click.option("--database", metavar="URL", help="PostgreSQL URL.  [from the settings]")
+@click.option("--database", metavar="URL", help="URL of PostgreSQL or MariaDB.  [from the settings]")
 @options.config
 @options.data
 @options.log
 def conductor(
     *, cells: tuple[str, ...], listen: str | None, database: str | None, config: Path | None, data: Path | None
 ) -> None:
-    """Run a conductor: advance operations and run periodic jobs, beside servers of the same PostgreSQL database.
+    """Run a conductor: advance operations and run periodic jobs, beside servers of the same database.
 
     Print the address of /healthz, /readyz and /metrics first. SIGTERM and SIGINT stop it after the commit of the
     current step. SIGHUP reloads the settings.

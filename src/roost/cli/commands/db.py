@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from roost.cli import options
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.upkeep_record import record_upkeep
+from roost.cli.views.database_view import database_lines
 from roost.cli.views.findings_view import FINDINGS, print_findings
 
 
@@ -21,7 +23,7 @@ def db() -> None:
 def _database_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select the database."""
     for option in (
-        click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
+        click.option("--database", metavar="URL", help="URL of PostgreSQL or MariaDB, or path of a SQLite file."),
         options.data,
         options.config,
     ):
@@ -43,18 +45,26 @@ def _display_name(url: str) -> str:
 
 @db.command("upgrade", short_help="Upgrade the schema of the database.")
 @_database_options
-def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
+@click.option("--expand", "is_expansion", is_flag=True, help="Run only the steps that older processes do not notice.")
+def upgrade(*, database: str | None, config: Path | None, data: Path | None, is_expansion: bool) -> None:
     """Upgrade the database to the schema of this program. No data is lost; repeating it is safe.
 
     Use it by hand when you upgrade Roost, since it creates no database; use `roost db sync` in scripts that install.
 
-    Stop the server of a SQLite file first.
+    With PostgreSQL, processes can keep running: use --expand first, replace the processes one after the other, then
+    upgrade without --expand. That is refused as long as a process of an older version lives; `roost db status` shows
+    them. Stop the server of a SQLite file first.
     """
     from roost import app
 
     url = _url(database, config, data)
-    app.upgrade(url, settings=app.settings_of(config, os.environ).store)
-    click.echo(f"{_display_name(url)} has the schema of this program")
+    settings = app.settings_of(config, os.environ).store
+    if is_expansion:
+        app.expand(url, settings=settings)
+        click.echo(f"{_display_name(url)} can be served by this program and the version before")
+    else:
+        app.upgrade(url, settings=settings)
+        click.echo(f"{_display_name(url)} has the schema of this program")
 
 
 @db.command("sync", short_help="Create the database, or upgrade its schema.")
@@ -74,10 +84,28 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
 @db.command("version", short_help="Print the schema version of the database.")
 @_database_options
 def version(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Print the schema version of the database, such as 0010; "none" for an empty database."""
+    """Print the schema version of the database, such as 0012; "none" for an empty database."""
     from roost.app import version_of
 
     click.echo(version_of(_url(database, config, data)) or "none")
+
+
+@db.command("status", short_help="Show the schema and the processes of the database.")
+@_database_options
+@output_options()
+def status(*, database: str | None, config: Path | None, data: Path | None, output: Output) -> None:
+    """Show the schema of the database, and its live processes with their versions.
+
+    Without a heartbeat for 30 seconds, a process counts as live only while it is connected. A process without a schema
+    is older than heartbeats. The server of a SQLite file is not listed.
+    """
+    from roost.app import status_of
+
+    def show() -> None:
+        found = status_of(_url(database, config, data))
+        output.print_document(msgspec.to_builtins(found), lambda: database_lines(found))
+
+    output.repeat(show)
 
 
 @db.command("check", short_help="Check the schema and consistency of the database.")
@@ -124,7 +152,7 @@ def backup(*, file: Path, database: str | None, config: Path | None, data: Path 
 def restore(*, file: Path, database: str | None, config: Path | None, data: Path | None, may_replace: bool) -> None:
     """Restore the database from the backup FILE, in one commit.
 
-    Without --replace the database must be absent or empty. Servers of a PostgreSQL database reload it by themselves.
+    Without --replace the database must be absent or empty. Servers of a shared database reload it by themselves.
     Stop the server of a SQLite file first.
     """
     from roost import app

@@ -34,7 +34,9 @@ def import_() -> None:
     metavar="URL",
     help="Placement to import: URL of its database or API, or path of its placement.conf.",
 )
-@click.option("--database", metavar="URL", help="Database to import into: PostgreSQL URL, or path of a SQLite file.")
+@click.option(
+    "--database", metavar="URL", help="Database to import into: URL of PostgreSQL or MariaDB, or path of a SQLite file."
+)
 @options.config
 @options.data
 @token_options(variable="OS_TOKEN", default=None, about="Token for the API of the source.  [$OS_TOKEN]")

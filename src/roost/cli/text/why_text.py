@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from roost.api.v1.schemas.decisions import RoomHint, ShownDecision, ShownReplay, ShownWhy
+from roost.api.v1.schemas.decisions import RoomHint, ShownDecision, ShownPart, ShownReplay, ShownWhy
 from roost.cli.text.plain_text import format_time, paragraph
 from roost.cli.text.reason_words import reason_words, refusal_words
 from roost.cli.text.tables import Table, align
@@ -81,12 +81,22 @@ def _answer(decision: ShownDecision, *, zone: str | None = "") -> Iterator[str]:
     else:
         count = len({pick.node for pick in decision.picks})
         yield f"granted: {len(decision.picks):,} instances on {count:,} {'host' if count == 1 else 'hosts'}"
+    if decision.part is not None:
+        yield _part_text(decision.part, decision)
     for cell, picks in decision.alternates.items():
         yield f"alternates{f' in {cell}' if cell else ''}: {', '.join(pick.node for pick in picks)}"
     if decision.conflicts:
         yield f"lost to concurrent claims: {', '.join(decision.conflicts)}"
     for warning in decision.warnings:
         yield f"warning: {warning}"
+
+
+def _part_text(part: ShownPart, decision: ShownDecision) -> str:
+    place = f"the deciding process's part of the fleet, of {part.processes:,} processes"
+    if part.is_within:
+        return f"chosen within {place}"
+    missing = "not all instances fit" if decision.count > 1 else "no host fits"
+    return f"{missing} within {place}: {'none elsewhere' if decision.outcome == 'refused' else 'chosen elsewhere'}"
 
 
 def explanation_lines(explanation: Explanation, *, zone: str | None = "") -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Lists and sections of hosts, instances, decisions, operations and findings.
 
+``database_view``: the schema and the processes of a database.
 ``decision_view``: decisions.
 ``deployment_view``: findings of ``roost nova-scheduler --check``.
 ``findings_view``: findings of ``roost audit`` and ``roost db check``.

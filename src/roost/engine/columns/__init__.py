@@ -8,7 +8,7 @@
 ``host_columns``: hosts, with the columns of Nova's HostState.
 ``inventory_columns``: inventories and free amounts by class.
 ``label_bits``: traits and aggregates of providers.
-``name_table``: names and their numbers.
+``name_table``: names with their numbers or rows.
 ``consumers``: consumers by provider and by project.
 ``image_counts``: instances by host and image property.
 ``interning``: distinct values, and one code per host.

@@ -1,6 +1,5 @@
 """Hosts in columns: one row per node, with the column names of Nova's HostState."""
 
-from bisect import insort
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from roost.engine.columns.column import Column
 from roost.engine.columns.interning import InternedColumn
+from roost.engine.columns.name_table import RowsByName
 from roost.engine.columns.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 
@@ -67,7 +67,7 @@ class Hosts:
         self.versions: list[int] = []
         self.row_of_id: dict[int, int] = {}
         self.row_of_root: dict[int, int] = {}  # provider row of the root -> host row
-        self.rows_of_name: dict[str, list[int]] = {}  # lower case name of the service -> host rows
+        self.rows_of_name = RowsByName()  # lower case name of the service -> host rows
         self.provider_row = Column(np.int64)
         self.alive = Column(np.bool_)
         self.cell = Column(np.int64)  # number in cells
@@ -104,7 +104,7 @@ class Hosts:
             self.versions.append(version)
             self.row_of_id[host_id] = row
             self.row_of_root[provider_row] = row
-            self.rows_of_name.setdefault(host.lower(), []).append(row)
+            self.rows_of_name.add(host.lower(), row)
             for column in self._columns():
                 column.grow(row + 1)
             self.provider_row.each[row] = provider_row
@@ -137,6 +137,8 @@ class Hosts:
         assert not self.interned, "interned columns are built from all hosts"
         first = len(self.ids)
         rows = list(range(first, first + len(ids)))
+        if rows == provider_rows:
+            rows = list(provider_rows)  # In flat fleets, hosts and providers share these objects.
         self.ids.extend(ids)
         self.names.extend(hosts)
         self.nodes.extend(nodes)
@@ -144,9 +146,9 @@ class Hosts:
         self.versions.extend(versions)
         self.row_of_id.update(zip(ids, rows, strict=True))
         self.row_of_root.update(zip(provider_rows, rows, strict=True))
-        for row, host in zip(rows, hosts, strict=True):
-            name = host.lower()
-            self.rows_of_name.setdefault(host if name == host else name, []).append(row)
+        lowered = map(str.lower, hosts)
+        # Most names are in lower case already: keep one object.
+        self.rows_of_name.fill((host if host == low else low for host, low in zip(hosts, lowered, strict=True)), rows)
         for column in self._columns():
             column.grow(len(self.ids))
         self.provider_row.fill(first, provider_rows)
@@ -169,10 +171,8 @@ class Hosts:
         before, after = self.names[row].lower(), host.lower()
         self.names[row], self.nodes[row] = host, node
         if before != after:
-            self.rows_of_name[before].remove(row)
-            if not self.rows_of_name[before]:
-                del self.rows_of_name[before]
-            insort(self.rows_of_name.setdefault(after, []), row)
+            self.rows_of_name.remove(before, row)
+            self.rows_of_name.add(after, row)
 
     def find_rows(self, names: tuple[str, ...]) -> Rows:
         """Find the rows of services by name, ignoring case, in row order."""
@@ -288,7 +288,7 @@ class Hosts:
         copy.cells, copy.racks = dict(self.cells), dict(self.racks)
         copy.row_of_id = dict(self.row_of_id)
         copy.row_of_root = dict(self.row_of_root)
-        copy.rows_of_name = {name: list(rows) for name, rows in self.rows_of_name.items()}
+        copy.rows_of_name = self.rows_of_name.fork()
         for name in ("provider_row", "alive", "cell", "rack"):
             setattr(copy, name, getattr(self, name).fork())
         copy.columns = {name: column.fork() for name, column in self.columns.items()}

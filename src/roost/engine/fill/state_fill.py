@@ -1,6 +1,7 @@
 """Fills an empty state with the tables of a database, column by column."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +23,7 @@ from roost.engine.fill.uuid_text import uuid_texts
 from roost.model.host import HostFacts
 from roost.model.writes import CLASS_BITS, CLASS_MASK, GENERATION_SLOT
 
+_Value = TypeVar("_Value")
 _facts = msgspec.msgpack.Decoder(HostFacts)
 
 
@@ -145,11 +147,12 @@ class StateFill:
                 one = known[body] = decode(body)
             facts.append(one)
         provider_rows = [row_of_id[number] for number in part.provider_ids]
-        names = self._state.providers.names
-        # Most nodes have the name of their provider, and most hosts that of their node: let equal names be one object.
+        provider_ids, names = self._state.providers.ids, self._state.providers.names
+        # Most nodes have the name of their provider, most hosts that of their node, and the hosts of a flat fleet the
+        # numbers of their providers: let equal values be one object.
         nodes = _share(part.nodes, [names[row] for row in provider_rows])
         self._state.hosts.fill(
-            part.ids,
+            _share(part.ids, [provider_ids[row] for row in provider_rows]),
             provider_rows=provider_rows,
             hosts=_share(part.hosts, nodes),
             nodes=nodes,
@@ -158,6 +161,6 @@ class StateFill:
         )
 
 
-def _share(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return names, each replaced by the other one at its place if both are equal."""
-    return [other if name == other else name for name, other in zip(names, others, strict=True)]
+def _share(values: Sequence[_Value], others: Sequence[_Value]) -> list[_Value]:
+    """Return values, each replaced by the other one at its place if both are equal."""
+    return [other if value == other else value for value, other in zip(values, others, strict=True)]

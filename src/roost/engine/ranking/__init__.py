@@ -4,4 +4,5 @@
 ``score_cache``: scores of all hosts, updated host by host.
 ``top_pool``: the best few hundred hosts, updated incrementally.
 ``pool_bound``: the bound on all other hosts.
+``rendezvous``: the division of hosts among processes.
 """

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from roost.engine.columns.types import Amounts, Cells, Rows, Scores
+from roost.engine.columns.types import Amounts, Cells, Mask, Rows, Scores
 from roost.engine.ranking.pool_bound import PoolBound
 from roost.engine.ranking.ranks import contributions, total
 from roost.model.evidence.decision import Scale
 
 SIZE = 256  # hosts in a new pool, if few hosts change between rankings
-SIZE_MAX = 1024
 _SAMPLE, _SAMPLE_BEST_MIN = 1024, 16  # scores in a sample, and the least number of best ones in it
-_SORTED_MAX = 48  # hosts kept in sorted order
+_SORTED_MIN = 48  # the least number of hosts kept in sorted order
+_HOSTS_PER_SORTED = 16  # in large pools
 _CHECK_INTERVAL = 64  # instances between two checks of the budget
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
@@ -43,7 +43,6 @@ class Pool:
         "_edge",
         "_ends",
         "_floating",
-        "_had_bulk_change",
         "_keys",
         "_outside",
         "_passing",
@@ -56,6 +55,7 @@ class Pool:
         "_score_of",
         "_scores",
         "_size",
+        "_sorted_max",
         "_stale",
         "scales",
     )
@@ -97,8 +97,8 @@ class Pool:
         # The best accepted hosts in order: all with keys before the edge. None: sort again.
         self._keys: list[Key] | None = None
         self._edge = _WORST_KEY
+        self._sorted_max = max(_SORTED_MIN, size // _HOSTS_PER_SORTED)
         self._scales_may_move = False
-        self._had_bulk_change = False  # since the last ranking
         self._ends = self._build_ends(scales)
 
     def _build_ends(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
@@ -144,16 +144,45 @@ class Pool:
         self._catch_up()
         where = np.array(places, dtype=np.intp)
         penalty = np.where(passes, 0.0, -np.inf)
+        if not self._scales_may_move:
+            self._scales_may_move = self._may_move_scales(where, passes=penalty == 0.0, raws=raws)
         self._passing += sum(passes) - int(np.count_nonzero(self._penalty[where] == 0.0))
         self._penalty[where] = penalty
         self._raws[:, where] = raws
         self._scores[where] = scores = self._sums(raws) + penalty
-        for at, raw, score in zip(places, raws.T.tolist(), scores.tolist(), strict=True):
+        found = scores.tolist()
+        for at, raw, score in zip(places, raws.T.tolist(), found, strict=True):
             self._raw_of[at] = raw
             self._score_of[at] = score
-        self._keys = None
-        self._had_bulk_change = self._scales_may_move = True
+        if self._keys is not None:
+            fresh = [(-score, row, at) for score, row, at in zip(found, rows, places, strict=True)]
+            self._replace_keys(set(places), fresh)
         return True
+
+    def _replace_keys(self, places: set[int], fresh: list[Key]) -> None:
+        """Replace the keys of the hosts at some positions; refused hosts have infinite ones."""
+        assert self._keys is not None
+        edge = self._edge
+        keys = [key for key in self._keys if key[2] not in places]
+        keys += [key for key in fresh if key < edge]
+        keys.sort()
+        if len(keys) > 2 * self._sorted_max:
+            self._edge = keys[self._sorted_max]
+            del keys[self._sorted_max :]
+        self._keys = keys
+
+    def _may_move_scales(self, where: Rows, *, passes: Mask, raws: Scores) -> bool:
+        """Return whether an end of a scale may move when the hosts at some positions get new raw weights."""
+        held, was = self._raws[:, where], self._penalty[where] == 0.0
+        for before, now, (low, high, _, _, pool_has_low, pool_has_high) in zip(held, raws, self._ends, strict=True):
+            if (passes & ((now < low) | (now > high))).any():
+                return True
+            leaves = was & ~(passes & (now == before))
+            if pool_has_high and (leaves & (before >= high)).any():
+                return True
+            if pool_has_low and (leaves & (before <= low)).any():
+                return True
+        return False
 
     def _join(self, row: int, *, passed: bool) -> int | None:
         """Add an outside host; return its position, or None if a new pass is due."""
@@ -268,12 +297,9 @@ class Pool:
 
     def _find_best(self, count: int) -> list[Key]:
         """Find the keys of the best accepted hosts, in order; at least ``count`` must pass."""
-        if self._rescale() or self._had_bulk_change:
-            # Many hosts may change again before the next ranking.
-            self._had_bulk_change = False
-            return self._sort(count)
+        self._rescale()
         if self._keys is None or len(self._keys) < count:
-            keys = self._sort(min(max(_SORTED_MAX, count) + 1, self._passing))
+            keys = self._sort(min(max(self._sorted_max, count) + 1, self._passing))
             self._edge = _WORST_KEY if len(keys) == self._passing else keys.pop()
             self._keys = keys
         return self._keys[:count]

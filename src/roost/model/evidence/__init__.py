@@ -1,6 +1,7 @@
 """Decisions and their evidence, as stored and as explained.
 
 ``decision``: decisions: picks, stages and scores.
+``fleet_part``: the part of the fleet of one process.
 ``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
 ``move_plans``: moves of instances: to make room for a request, to empty hosts, to balance hosts.

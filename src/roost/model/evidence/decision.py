@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.model.evidence.fleet_part import FleetPart
+
 
 class Stage(msgspec.Struct, frozen=True, array_like=True):
     """One rule's verdict: the number of hosts before and after it, and why it refused hosts."""
@@ -100,6 +102,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str = ""  # of the request, like the user
     user_id: str = ""
     instance_uuids: list[str] = []  # of a refusal: those of the request; a stored decision has the first 1,000
+    part: FleetPart | None = None  # of the deciding process; None: the process chose among all hosts from the start
 
     @property
     def is_granted(self) -> bool:

@@ -10,7 +10,7 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Section ``[conductor]``."""
 
     in_server: Annotated[
-        bool, Meta(description="Whether servers run operations; if not, roost conductor runs them, on PostgreSQL only.")
+        bool, Meta(description="Whether servers run operations; if not, roost conductor runs them, not on SQLite.")
     ] = True
     build_timeout_s: Annotated[
         float,

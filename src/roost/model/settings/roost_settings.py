@@ -60,6 +60,13 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="A request that has lost 32 times this number of races to other processes ends with a conflict."
         ),
     ] = 3
+    partition: Annotated[
+        str,
+        Meta(
+            description="Whether each of several processes on one database prefers a part of the fleet of its own: "
+            "auto or off."
+        ),
+    ] = "auto"
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
     ] = 1000
@@ -98,6 +105,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"search_budget_s must be more than 0, got {self.search_budget_s}")
         if self.driver not in ("filter", "chance", "caching"):
             raise ValueError(f"driver must be filter, chance or caching, got {self.driver!r}")
+        if self.partition not in ("auto", "off"):
+            raise ValueError(f"partition must be auto or off, got {self.partition!r}")
         if self.plugin_failure not in ("request", "host"):
             raise ValueError(f"plugin_failure must be request or host, got {self.plugin_failure!r}")
         if self.plugin_log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
@@ -177,7 +186,9 @@ _STORE_BOUNDS_S = {"deadline_s": (0.1, 600), "bulk_deadline_s": (1, 86_400), "wa
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[store]``."""
 
-    url: Annotated[str, Meta(description="Address of a PostgreSQL database; empty: SQLite in the data folder.")] = ""
+    url: Annotated[
+        str, Meta(description="Address of a PostgreSQL or MariaDB database; empty: SQLite in the data folder.")
+    ] = ""
     synchronous: Annotated[
         str,
         Meta(
@@ -206,13 +217,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = 64 * 2**20
     deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds without a reply until a statement counts as lost.")
+        float, Meta(description="Database server: seconds without a reply until a statement counts as lost.")
     ] = 10.0
     bulk_deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: deadline_s for reads, writes and upgrades of a whole database.")
+        float, Meta(description="Database server: deadline_s for reads, writes and upgrades of a whole database.")
     ] = 60.0
     wait_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to return.")
+        float, Meta(description="Database server: seconds that requests wait for a lost connection to return.")
     ] = 5.0
     pooler: Annotated[
         str, Meta(description="PostgreSQL: session if the URL is that of a session pooler, else none.")

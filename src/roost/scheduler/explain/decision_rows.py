@@ -3,7 +3,7 @@
 from roost.errors import NotFound, report_corruption
 from roost.model.evidence.decision import Decision
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.stored_decision import checks_of, unpack
+from roost.model.stored_decision import checks_of, processes_of, unpack
 from roost.model.writes import EvidenceRow
 from roost.ports import Store
 
@@ -36,11 +36,15 @@ def unpack_row(row: EvidenceRow, store: Store) -> Decision:
     """Return the decision of a row.
 
     Raises:
-        NotFound: the document of its checks was deleted.
+        NotFound: the document of its checks or of its processes was deleted.
     """
     uuid = uuid_text(row.uuid)
     with report_corruption(f"decision {uuid}"):
         checks = store.document(checks_of(row))
         if checks is None:
             raise NotFound("document of the checks of decision", uuid)
-        return unpack(row, checks)
+        number = processes_of(row)
+        processes = store.document(number) if number else b""
+        if processes is None:
+            raise NotFound("document of the processes of decision", uuid)
+        return unpack(row, checks, processes=processes)

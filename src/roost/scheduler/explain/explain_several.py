@@ -39,10 +39,15 @@ def explain_several(product: Trial, request: Request, *, seed: int) -> Explanati
     single = msgspec.structs.replace(request, count=1)
     draws = FixedRandom(seed)
     trial = product.fork(random=draws).decide(request)
-    if trial.is_granted:
+    if trial.is_granted and trial.part is not None and trial.part.is_within:
         return product.explainer.explain(single)
+    if trial.is_granted:
+        whole = product.fork(random=draws)
+        whole.scheduler.is_partitioned = False
+        return whole.explainer.explain(single)
     changes = product.explainer.changes(request, seed=draws.seed())
     partial = product.fork(random=draws)
+    partial.scheduler.is_partitioned = False  # The request was refused in the whole fleet.
     if trial.found:
         fewer = msgspec.structs.replace(single, count=trial.found)
         partial.scheduler.keeps_consumed = True

@@ -79,7 +79,7 @@ class Explainer:
             BadRequest: the request is invalid.
             NotFound: a named resource does not exist.
         """
-        shape = self._scheduler.compile_shape(request)
+        shape = self._scheduler.shape_to_explain(request)
         matrix = Matrix(shape, self._state)
         stages = matrix.stages()
         left = stages[-1].after if stages else int(np.count_nonzero(matrix.alive))

@@ -1,6 +1,7 @@
 """The decision about a request, from the choice of its hosts."""
 
 from roost.model.evidence.decision import Decision
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.names import uuid_text
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.stage import PendingRequest
@@ -18,6 +19,7 @@ def build_decision(
     seed: int,
     search_s: float,
     rank_s: float,
+    part: FleetPart | None = None,
 ) -> Decision:
     """Return the decision, granted or refused.
 
@@ -27,6 +29,7 @@ def build_decision(
         now_s: seconds since the epoch.
         seed: of the draws among the best hosts.
         search_s, rank_s: seconds until the compiled request, and until the choice.
+        part: the part of the process, if it preferred its own hosts.
     """
     is_granted, request = not choice.is_refused, pending.request
     found = len(choice.picks)
@@ -53,4 +56,5 @@ def build_decision(
         project_id=request.project_id,
         user_id=request.user_id,
         instance_uuids=[] if is_granted else list(request.instance_uuids),
+        part=part,
     )

@@ -7,13 +7,15 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.evidence.decision import Decision
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.stored_decision import REMOTE, pack
+from roost.model.stored_decision import REMOTE, pack, pack_checks, pack_processes
 from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import EvidenceRow, Item, Write
-from roost.ports import Placement, Random
+from roost.ports import Documents, Placement, Random
+from roost.scheduler.shape.shape import Shape
 
 # Characters of a detail in a record of a change.
 _TEXT_MAX = 300
@@ -34,6 +36,7 @@ class PendingRequest:
     item_position: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal, without an item
     decision: Decision | None = None
     evidence: EvidenceRow | None = None
+    processes_id: int = 0  # document of the processes in the decision's part of the fleet; 0: it has no part
 
 
 def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
@@ -72,15 +75,32 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
     return pending.uuid or random.uuids(1)[0], list(uuids)
 
 
-def build_evidence(decision: Decision, placement: Placement, *, checks_id: int, is_remote: bool) -> EvidenceRow:
+def store_documents(
+    documents: Documents, shape: Shape, request: Request, *, settings_body: bytes, part: FleetPart | None = None
+) -> None:
+    """Store the documents that all decisions of a shape refer to."""
+    store = documents.document
+    shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
+    shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
+    shape.request_id = store("request", shape.spec.request.body())
+    shape.checks_id = store("checks", pack_checks(shape.evidence.checks))
+    shape.settings_id = store("settings", settings_body)
+    shape.processes_id = 0 if part is None else store("processes", pack_processes(part))
+
+
+def build_evidence(pending: PendingRequest, placement: Placement, *, checks_id: int, is_remote: bool) -> EvidenceRow:
     """Return the row of a decision.
 
     Args:
+        pending: the decided request.
         placement: the columns at the decision.
         checks_id: document of the checks.
         is_remote: whether a remote Placement has the inventories.
     """
+    decision = pending.decision
+    assert decision is not None, "the request is decided"
     seen = REMOTE if is_remote else placement.visible_changes
+    body = pack(decision, checks_id=checks_id, ahead=placement.ahead, seen=seen, processes_id=pending.processes_id)
     return EvidenceRow(
         placement.new_id("decision"),
         uuid_bytes(decision.uuid) or b"",
@@ -90,7 +110,7 @@ def build_evidence(decision: Decision, placement: Placement, *, checks_id: int, 
         decision.settings_id,
         " ".join(decision.hosts)[:255],
         decision.reason,
-        pack(decision, checks_id=checks_id, ahead=placement.ahead, seen=seen),
+        body,
     )
 
 

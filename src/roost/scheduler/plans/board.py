@@ -247,7 +247,7 @@ class Board:
         for check in shape.fit.checks:
             if isinstance(check, AmountCheck) and not check.lenders:
                 possible &= state.best_free(check.class_id) >= check.amount
-        possible[state.hosts.rows_of_name[state.hosts.names[mover.row].lower()]] = False
+        possible[list(state.hosts.rows_of_name[state.hosts.names[mover.row].lower()])] = False
         return np.flatnonzero(possible)
 
     def make(self, step: Step) -> None:

@@ -8,6 +8,7 @@
 ``host_ranking``: result of a ranking.
 ``rejections``: rejection counts, updated host by host.
 ``candidate_choice``: choice among a host's candidates.
+``own_hosts``: the hosts of one process, as a check.
 ``standings``: check or score of every host.
 ``scratch``: memory for temporary verdicts.
 """

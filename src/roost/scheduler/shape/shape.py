@@ -15,7 +15,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask, Rows, Scores
 from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.ranking import ranks
-from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
+from roost.engine.ranking.top_pool import SIZE, Pool
 from roost.model.evidence.decision import Scale
 from roost.model.request import CandidateQuery
 from roost.scheduler.framework.plugin import Judge
@@ -29,7 +29,10 @@ from roost.scheduler.shape.shape_verdicts import ShapeVerdicts
 
 _ONE_BY_ONE_MAX = 6  # upper bound on touched hosts judged one by one; more are judged together
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
-_POOL_PER_TOUCH = 12
+# More touches between two rankings use up a pool sooner. The larger pools of large fleets make passes rare: one in some
+# hundred rankings, while the cost of a ranking hardly depends on the size of its pool.
+_POOL_PER_TOUCH = 128
+_POOL_MIN, _POOL_MAX, _HOSTS_PER_POOLED = 1024, 8192, 16  # limits of these pools
 _TOUCHES_MAX = 512  # upper bound on touches since the last pass; after more, all hosts are judged again
 _CACHED_SCORES_MAX = 128  # upper bound on hosts ranked from cached scores; for more, passing hosts are scored
 
@@ -76,6 +79,7 @@ class Shape:
         self.evidence = ShapeEvidence(state, verdicts=self.verdicts, score_table=score_table, stop_reason=stop_reason)
         # Numbers of the stored documents for all decisions of this shape; 0 before they are stored.
         self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
+        self.processes_id = 0  # document of the processes, if the shape accepts only one part of the fleet
         self._scratch = scratch
         self._out: list[Mask] = []
         self._search_results: dict[int, bool] = {}
@@ -93,6 +97,7 @@ class Shape:
         self.needs_mappings = bool(spec.queries) or any(group.suffix for group in spec.request.groups)
         # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
+        self._pool_max = min(_POOL_MAX, max(_POOL_MIN, len(state.hosts) // _HOSTS_PER_POOLED))
         self._position = self._shared_version = -1  # versions of the state at the last update of the pool
         self._weights_version = -1  # of the pool's raw weights
 
@@ -120,9 +125,8 @@ class Shape:
                 return ranking
         if not self._is_local or not (has_few_touches or is_series):
             return self._run_pass(count)
-        # More touches between two rankings use up a pool sooner.
         touch_count = 0 if touched is None else len(touched)
-        return self._run_pass(count, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * touch_count)))
+        return self._run_pass(count, pool_size=min(self._pool_max, max(SIZE, _POOL_PER_TOUCH * touch_count)))
 
     def series(self, count: int) -> list[int]:
         """Return hosts for up to ``count`` consecutive instances, each chosen as if the previous ones were claimed.

@@ -22,6 +22,7 @@ from roost.engine.feasibility.query_checks import (
 )
 from roost.errors import BadRequest, NotFound
 from roost.model.devices.pci import PciRequest
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
 from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
@@ -40,6 +41,7 @@ from roost.scheduler.query.extra_spec_groups import disk_gb
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.query.prefilter import Effect
 from roost.scheduler.shape.candidate_choice import Agreement
+from roost.scheduler.shape.own_hosts import OwnHosts, OwnMask
 from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.shape.scratch import Scratch
 from roost.scheduler.shape.shape import Shape
@@ -89,21 +91,23 @@ class ShapeCache:
         self._is_pci_placed = is_pci_placed  # whether Placement allocates PCI devices
         self._default_zone = default_zone
         self._state = State()
-        # Request key and whether it is for several instances -> shape, and when it expires.
-        self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()
+        # Request key, whether it is for several instances, and the part of the fleet -> shape, and when it expires.
+        self._shapes: OrderedDict[tuple[bytes, bool, FleetPart | None], tuple[Shape, float]] = OrderedDict()
+        self._own_mask = OwnMask()
         self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
         self._score_tables: dict[tuple[tuple[str, ...], tuple[bool, ...]], ScoreTable] = {}
         self._scratch = Scratch(0)
         self._epoch = -1
 
-    def get(self, request: Request, *, state: State, now_s: float) -> Shape:
+    def get(self, request: Request, *, state: State, now_s: float, part: FleetPart | None = None) -> Shape:
         """Return the pipeline for a request, cached or compiled.
 
         Args:
             request: the request.
             state: the columns.
             now_s: seconds since the epoch.
+            part: accept only hosts of this part; None: of the whole fleet.
 
         Raises:
             BadRequest: the request names an unknown class or trait, or has an invalid hint.
@@ -112,31 +116,39 @@ class ShapeCache:
         self._invalidate(state)
         key = request_key(request)
         if request.move is not None:  # Not cached, because the present host differs with each move.
-            return self._compile(normalize_request(request, key), now_s)[0]
-        cache_key = (key, request.count > 1)
+            return self._compile(normalize_request(request, key), now_s, part=part)[0]
+        cache_key = (key, request.count > 1, part)
         entry = self._shapes.get(cache_key)
         if entry is not None and now_s <= entry[1]:
             self._shapes.move_to_end(cache_key)
             return entry[0]
-        shape, holds_until_s = self._compile(normalize_request(request, key), now_s)
+        shape, holds_until_s = self._compile(normalize_request(request, key), now_s, part=part)
         self._shapes[cache_key] = (shape, holds_until_s)
         if len(self._shapes) > _SHAPES_MAX:
             self._shapes.popitem(last=False)
         return shape
 
-    def compile(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
+    def compile(
+        self,
+        request: Request,
+        *,
+        state: State,
+        now_s: float,
+        among: Mask | None = None,
+        part: FleetPart | None = None,
+    ) -> Shape:
         """Return the pipeline without caching it, for a hypothetical request that will hardly be repeated.
 
         Args:
-            request, state, now_s: as for ``get``.
+            request, state, now_s, part: as for ``get``.
             among: bool, shape (hosts,), the only hosts to judge; None: all.
         """
         self._invalidate(state)
         key = request_key(request)
-        entry = self._shapes.get((key, request.count > 1))
+        entry = self._shapes.get((key, request.count > 1, part))
         if entry is not None and among is None and now_s <= entry[1]:
             return entry[0]
-        return self._compile(normalize_request(request, key), now_s, among=among)[0]
+        return self._compile(normalize_request(request, key), now_s, among=among, part=part)[0]
 
     def _invalidate(self, state: State) -> None:
         """Drop all caches of another state, or of this state before a static change."""
@@ -148,7 +160,9 @@ class ShapeCache:
             self._score_tables.clear()
             self._scratch = Scratch(len(state.hosts))
 
-    def _compile(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
+    def _compile(
+        self, request: Request, now_s: float, *, among: Mask | None = None, part: FleetPart | None = None
+    ) -> tuple[Shape, float]:
         state = self._state
         state.check()
         joined, group = request.group_joined, None
@@ -171,6 +185,10 @@ class ShapeCache:
             if judge.request_check is not None:
                 judge.request_check.check(spec)
         verdicts = [self._verdict(judge, spec) for judge in judges]
+        if part is not None:
+            own = OwnHosts(self._own_mask.find(state, part), len(part.processes))
+            judges.append(Judge(own))
+            verdicts.append(_Verdict(mask=own.mask, holds_until_s=math.inf))
         all_hosts = HostView(state)
         warnings += self._rules.request_problems(request)
         for rule in (*(judge.warner for judge in judges), *self._weigher_warners):

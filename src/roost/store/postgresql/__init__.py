@@ -12,7 +12,6 @@
 ``connection``: a connection with a deadline for each statement.
 ``arrays``: columns of values as binary arrays.
 ``database``: PostgreSQL as a kind of database.
-``prepare``: checks and creates the schema.
 ``backup``: backup and restore.
-``upgrade``: migrations of a database.
+``versions``: the schema, the live processes, and upgrades.
 """

@@ -12,7 +12,7 @@ from psycopg import errors
 from roost.errors import StoreBusy, Unavailable
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
-from roost.store.postgresql.prepare import prepare_database
+from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import FIND_CONTENT, SEQUENCE_TABLES, ColumnType, Table
 
@@ -24,7 +24,8 @@ _SET_NEXT_ID = """
 INSERT INTO sequence (kind, next) VALUES (%s, %s) ON CONFLICT (kind) DO UPDATE SET next = excluded.next"""
 _NAMES = """
 SELECT relname FROM pg_class
-WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> 'alembic_version'
+WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+  AND relname NOT IN ('schema_version', 'alembic_version', 'compatibility', 'heartbeat')
 ORDER BY relname"""
 # Other processes have the state before the restore in memory. After the loss of their connections, they reconnect, wait
 # for the locks, and find another epoch.

@@ -9,11 +9,14 @@ import psycopg
 
 from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
+from roost.ports import LiveWriter
 from roost.store import database
-from roost.store.postgresql import backup, history, link, prepare
+from roost.store.postgresql import backup, history, link
 from roost.store.postgresql.store import PostgresStore
+from roost.store.postgresql.versions import heartbeats, prepare
+from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.reader import ReadingStore
-from roost.store.rules.schema import put_upkeep
+from roost.store.rules.schema import SERVED_FROM, Schema, put_upkeep
 
 
 class PostgresDatabase(database.Database):
@@ -42,13 +45,23 @@ class PostgresDatabase(database.Database):
         """See ``Database``."""
         return True
 
-    def version(self) -> str | None:
+    def schema(self) -> Schema:
         """See ``Database``."""
-        return prepare.version_of(self.url)
+        return prepare.schema_of(self.url)
+
+    def live_writers(self) -> list[LiveWriter]:
+        """See ``Database``."""
+        with link.translate_errors(), link.connect(self.url, application_name="roost survey") as connection:
+            version = read_schema(connection).version or ""
+            return heartbeats.live_writers(connection, has_heartbeats=version >= SERVED_FROM)
 
     def upgrade(self, settings: Settings) -> None:
         """See ``Database``."""
         prepare.upgrade(self.url, settings=settings)
+
+    def expand(self, settings: Settings) -> None:
+        """See ``Database``."""
+        prepare.expand(self.url, settings=settings)
 
     def sync(self, settings: Settings) -> None:
         """See ``Database``."""
@@ -56,7 +69,7 @@ class PostgresDatabase(database.Database):
 
     def stamp(self, version: str) -> None:
         """See ``Database``."""
-        from roost.store.postgresql.upgrade import stamp_postgresql  # slow to import
+        from roost.store.postgresql.versions.upgrade import stamp_postgresql  # slow to import
 
         with link.translate_errors():
             stamp_postgresql(self.url, version)
@@ -109,7 +122,7 @@ class PostgresDatabase(database.Database):
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:
         """See ``Database``."""
-        link.read_url(self.url)
+        prepare.prepare_database(self.url, may_create=False)
         try:
             with psycopg.connect(self.url) as connection:
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

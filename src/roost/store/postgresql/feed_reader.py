@@ -1,14 +1,13 @@
 """The new changes in the feed of a PostgreSQL database."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from roost.model.writes import Change
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import ChangesLost, Link
-from roost.store.rules.codec import decode_writes
-from roost.store.rules.vector import ChangeKey, NewWriter, Vector
+from roost.store.postgresql.link import Link
+from roost.store.rules.feed.known_changes import FeedRow, KnownChanges
+from roost.store.rules.vector import ChangeKey, Vector
 
 # The body of the change that closes a writer is empty.
 _NOW = """
@@ -33,7 +32,7 @@ LEFT JOIN feed AS f ON f.xid >= pg_snapshot_xmin(%b::pg_snapshot)
 ORDER BY f.writer, f.seq"""  # noqa: S608  # our text
 
 
-class FeedReader:
+class FeedReader(KnownChanges):
     """Reads the changes of other processes, each of them once.
 
     Args:
@@ -41,43 +40,17 @@ class FeedReader:
     """
 
     def __init__(self, vector: Vector) -> None:
-        self._vector = vector
-        self._text: str | None = None
+        super().__init__(vector)
         self._own: list[int] = []  # positions of own changes after the snapshot
         self._snapshot = ""  # the last one, and its connection; empty: there is none
         self._connection: Connection | None = None
         self._used: Connection | None = None  # of the last statement
         self._is_compared = False  # whether the last statement compared vectors
 
-    @property
-    def text(self) -> str:
-        """The vector as text."""
-        if self._text is None:
-            self._text = self._vector.to_text()
-        return self._text
-
-    @property
-    def vector(self) -> Vector:
-        """The changes read so far, and those of this process."""
-        return self._vector
-
-    def admit(self, writers: Sequence[NewWriter]) -> None:
-        """Add new writers, whose changes are still unknown.
-
-        Raises:
-            ChangesLost: writers are missing before them.
-        """
-        self._set(self._vector.advance((), writers))
-
     def add(self, key: ChangeKey, position: int) -> None:
-        """Add a change of this process."""
-        self._set(self._vector.advance([key]))
+        """See ``KnownChanges.add``."""
+        super().add(key, position)
         self._own.append(position)
-
-    def _set(self, vector: Vector | None) -> None:
-        if vector is None:
-            raise ChangesLost
-        self._vector, self._text = vector, None
 
     def read(self, link: Link) -> list[Change] | None:
         """Return the changes of other processes since the last call, in one round trip.
@@ -86,6 +59,9 @@ class FeedReader:
 
         Returns:
             None: changes are missing, so everything must be read again.
+
+        Raises:
+            UnknownChange: everything must be read again, too.
         """
         rows = link.read_on(self._statement_since)
         if rows[0][1] != self._vector.high and not self._is_compared:  # Only the other statement reads new writers.
@@ -93,13 +69,10 @@ class FeedReader:
         if not self._is_compared and rows[0][4] is None:
             self._note(rows[0][0])
             return []  # Nothing is new, as in most calls.
-        vector = self._extend(rows)
-        if vector is None:
-            return None
-        changes = [Change(row[5], decode_writes(row[7])) for row in rows if row[7] and not self._knows(row)]
-        changes.sort(key=lambda change: change.position)
-        self._set(vector)
-        self._note(rows[0][0])
+        found = (FeedRow(row[2], *row[3:]) for row in rows if row[2] is not None or row[4] is not None)
+        changes = self.extend(found, high=rows[0][1], is_compared=self._is_compared)
+        if changes is not None:
+            self._note(rows[0][0])
         return changes
 
     def _note(self, snapshot: str) -> None:
@@ -118,15 +91,3 @@ class FeedReader:
         known = self._vector.last_changes()
         columns = (Array("bigint", [writer for writer, _ in known]), Array("bigint", [seq for _, seq in known]))
         return _BEYOND, (*columns, self._vector.high)
-
-    def _knows(self, row: Any) -> bool:
-        return self._vector.contains(row[3], row[4])
-
-    def _extend(self, rows: Sequence[Any]) -> Vector | None:
-        """Return the vector after some rows; None: changes are missing."""
-        keys = [ChangeKey(row[3], row[4], row[6]) for row in rows if row[4] is not None]
-        writers = dict.fromkeys(NewWriter(row[3], row[2]) for row in rows if row[2] is not None)
-        if self._is_compared and not self._vector.is_in(keys):
-            return None
-        vector = self._vector.advance(keys, writers)
-        return vector if vector is not None and vector.high == rows[0][1] else None

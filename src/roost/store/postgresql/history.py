@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
@@ -14,9 +14,10 @@ from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
 from roost.store.postgresql.writers import read_vector
 from roost.store.rules.codec import decode_writes, pack_writes
+from roost.store.rules.feed.visible_changes import VisibleChanges
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
-from roost.store.rules.vector import NO_CHANGE, ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
+from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
 
 # Parts to delete per call.
 _DROPPED_PER_CALL = 8
@@ -65,18 +66,6 @@ DELETE FROM snapshot WHERE (position, part) IN (
     WHERE NOT EXISTS (SELECT 1 FROM snapshot h WHERE h.position = s.position AND h.part = 0) LIMIT %s)"""
 
 
-class _VisibleChanges(NamedTuple):
-    """The parts of ``PostgresStore.visible_changes``."""
-
-    vector: Vector
-    process: int  # see ``OwnWriter``
-
-
-def _parse_visible_changes(text: str) -> _VisibleChanges:
-    vector, process, _ = text.split(" ")
-    return _VisibleChanges(Vector.from_text(vector), int(process, 16))
-
-
 def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, Vector, LoadedDatabase]:
     """Return the history, the changes up to now, and the content after them; see ``Store.load``.
 
@@ -111,7 +100,7 @@ def past(
     """See ``Store.past``. The position bounds the changes only in decisions of earlier versions."""
     if not is_vector_text(text):
         return older_history.past(connect_reader(url, deadline_s=deadline_s), position, text)
-    visible = _parse_visible_changes(text)
+    visible = VisibleChanges.from_text(text)
     with translate_errors():
         connection = connect_reader(url, deadline_s=deadline_s)
         try:
@@ -144,7 +133,7 @@ def _find_mark(connection: Connection, after: FeedMark, vector: Vector) -> Vecto
     """Return the changes of a mark; None: the decision has not seen all of them, or changes since were deleted."""
     if not is_vector_text(after.visible):
         return None
-    mark = _parse_visible_changes(after.visible).vector
+    mark = VisibleChanges.from_text(after.visible).vector
     return mark if vector.covers(mark) and _are_stored(connection, vector.missing_in(mark)) else None
 
 
@@ -155,13 +144,9 @@ def _are_stored(connection: Connection, missing: Missing) -> bool:
     return all(is_whole(span, found.get(span.writer)) for span in missing.spans)
 
 
-def _find_own(connection: Connection, visible: _VisibleChanges) -> list[Write]:
+def _find_own(connection: Connection, visible: VisibleChanges) -> list[Write]:
     """Return the first change of the process after a decision, the one with the decision."""
-    vector, last = visible.vector, dict[int, int]()
-    for (writer,) in connection.execute(_OWN_WRITERS, (visible.process,)).fetchall():
-        known = vector.last_of(writer)
-        if known is not None or writer > vector.high:
-            last[writer] = NO_CHANGE if known is None else known
+    last = visible.last_own(writer for (writer,) in connection.execute(_OWN_WRITERS, (visible.process,)).fetchall())
     row = connection.execute(_OWN, (list(last), list(last.values()))).fetchone()
     return [] if row is None else decode_writes(row[0])
 

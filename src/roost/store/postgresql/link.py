@@ -19,7 +19,6 @@ from roost.errors import (
     StoreCorrupt,
     StoreGone,
     StoreMissing,
-    StoreReplaced,
     Unavailable,
     first_line,
     quote_value,
@@ -27,7 +26,9 @@ from roost.errors import (
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
-from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
+from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
+from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
+from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
@@ -64,6 +65,8 @@ _OPTIONS = (
 _END_PREVIOUS = """
 SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
 WHERE application_name = %s AND pid <> pg_backend_pid()"""
+# Removes the name of a connection at its end: the server may list it for a moment longer.
+SIGN_OFF = "SET application_name = 'roost'"
 _CONFIRM_MIN_S = 0.5
 # An unprivileged role sees that a standby exists, but not its state.
 _UNUSED_STANDBYS = """
@@ -101,27 +104,6 @@ class CommitUnconfirmed(StoreGone):
         )
 
 
-class DatabaseRestored(StoreReplaced):
-    """The database was restored from a backup since this process read it."""
-
-    def __init__(self) -> None:
-        super().__init__("the database was restored from a backup, and is being reloaded: try again")
-
-
-class ServerReplaced(StoreReplaced):
-    """Another server became the primary since this process read the database."""
-
-    def __init__(self) -> None:
-        super().__init__("another database server took over, and the database is being reloaded: try again")
-
-
-class ChangesLost(StoreReplaced):
-    """The database does not have some known changes of this process."""
-
-    def __init__(self) -> None:
-        super().__init__("the database lost changes, and is being reloaded: try again")
-
-
 class History(NamedTuple):
     """The history of a database: the state of a process belongs to one history."""
 
@@ -130,18 +112,39 @@ class History(NamedTuple):
 
 
 class Link:
-    """The connection of one store."""
+    """The connection of one store.
 
-    def __init__(self, url: str, *, settings: Settings = DEFAULTS, is_read_only: bool = False) -> None:
+    Args:
+        url: a URL of libpq.
+        settings: deadlines and waits.
+        is_read_only: whether statements cannot write.
+        role: the purpose of a connection; empty: the main one of a process that writes. It is part of the name.
+        process: the number of its process; None: a new one.
+        losses: of other links; after a loss, a read-only link opens a new connection.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        settings: Settings = DEFAULTS,
+        is_read_only: bool = False,
+        role: str = "",
+        process: int | None = None,
+        losses: Losses | None = None,
+    ) -> None:
         self._url = url
         self._settings = settings
         self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
         self._is_read_only = is_read_only
-        self.process = secrets.randbits(62)  # identifies this link, also among those of other machines
-        self._name = f"roost {self.process:016x}"
+        # Identifies the process, also among those of other machines.
+        self.process = secrets.randbits(62) if process is None else process
+        self._name = f"roost {role} {self.process:016x}" if role else f"roost {self.process:016x}"
         # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
         self._failed_over: History | None = None  # history after a failover, until everything is reloaded
+        self.losses = losses or Losses()
+        self._opened_s = time.monotonic()
         self._connection = self._connect()
 
     @property
@@ -169,8 +172,13 @@ class Link:
 
     def _open_connection(self) -> Connection:
         """Return the connection, on any timeline; reopen a lost one."""
+        # The other connection may hold locks, so only the connection of a reader is closed without need.
+        if self._is_read_only and self.losses.has_any_since(self._opened_s):
+            self._connection.close()
         if self._connection.closed:
+            opened_s = time.monotonic()
             connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
+            self._opened_s = opened_s
             previous = self._failed_over or self.history
             if previous is not None and previous.epoch != history.epoch:
                 connection.close()
@@ -188,6 +196,10 @@ class Link:
             with translate_errors():  # The queries wait for a running restore, which may end this connection, too.
                 self._end_previous(connection)
                 row = connection.execute(HISTORY).fetchone()
+                oldest = connection.execute(READABLE_FROM).fetchone()
+            # An upgrade does not wait for a process without a connection.
+            oldest_text = "" if oldest is None else str(oldest[0])
+            check_version(SCHEMA_VERSION, "the PostgreSQL database", readable_from=oldest_text)
         except BaseException:
             connection.close()
             raise
@@ -228,6 +240,7 @@ class Link:
             if is_fatal(state):
                 connection.close()
             if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
+                self.losses.note()
                 raise ConnectionLost(state, is_late=isinstance(error.__cause__, DeadlinePassed)) from error
             if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.rollback()

@@ -1,7 +1,6 @@
 """The statements of the PostgreSQL store that write a batch."""
 
 import functools
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,9 +9,9 @@ import psycopg
 
 from roost.model.writes import CLASS_BITS
 from roost.store.postgresql.arrays import Array, columns_of, unnest
-from roost.store.rules.batch import Batch
+from roost.store.rules.batch import Batch, phases_of_claims, phases_of_releases
 from roost.store.rules.codec import CODECS, encode_writes, fill, table_changes
-from roost.store.rules.footprint import Footprint, Value, Values
+from roost.store.rules.footprint import Footprint, Values
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import (
     ALLOCATION,
@@ -41,13 +40,19 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _LOCK_GROUPS = """
 locked_groups AS MATERIALIZED (
     SELECT id FROM server_group WHERE id = ANY (%b::bigint[]) ORDER BY id FOR KEY SHARE)"""
+# ``waited`` has the time until the last lock. Without waits, it is a small part of the statement.
 _CLAIM_INVENTORIES = """
+lock_start AS MATERIALIZED (SELECT clock_timestamp() AS at WHERE {after}),
 locked AS MATERIALIZED (
-    SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) AND {after} ORDER BY id FOR UPDATE),
+    SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) AND (SELECT count(*) FROM lock_start) >= 0
+    ORDER BY id FOR UPDATE),
+waited AS MATERIALIZED (
+    SELECT extract(epoch FROM clock_timestamp() - at)::float8 AS waited_s FROM lock_start
+    WHERE (SELECT count(*) FROM locked) >= 0),
 claimed AS (
     UPDATE inventory i SET used = i.used + w.added
     FROM {rows} AS w (id, added, peak, minimum, maximum, divisor)
-    WHERE i.id = w.id AND (SELECT count(*) FROM locked) >= 0
+    WHERE i.id = w.id AND (SELECT count(*) FROM waited) >= 0
       AND i.used + w.peak <= (i.total - i.reserved) * i.allocation_ratio
       AND w.minimum >= i.min_unit AND w.maximum <= i.max_unit AND w.divisor %% i.step_size = 0
     RETURNING 1)"""
@@ -120,8 +125,8 @@ def batch_statement(batch: Batch, key: ChangeKey | None) -> Statement:
         }
     if batch.phases:
         parts.append("early claims")
-        values += columns_of(_BIGINTS[:2], _phases_of_releases(batch))
-        values += columns_of(("uuid", "bigint"), _phases_of_claims(batch))
+        values += columns_of(_BIGINTS[:2], phases_of_releases(batch))
+        values += columns_of(("uuid", "bigint"), phases_of_claims(batch))
         counts["early_claims"] = 0
     for table, new_rows in (
         (CONSUMER, list(batch.consumers.values())),
@@ -140,22 +145,6 @@ def batch_statement(batch: Batch, key: ChangeKey | None) -> Statement:
     return Statement(_text(tuple(parts), tuple(counts)), [*values, *counts.values()])
 
 
-def _phases_of_releases(batch: Batch) -> list[Values]:
-    """Return the ids of released consumers, each with its phase."""
-    return _add_phases(list(batch.released), [release_end for release_end, _ in batch.phases])
-
-
-def _phases_of_claims(batch: Batch) -> list[Values]:
-    """Return the uuids of claimed consumers, each with its phase."""
-    uuids = [row[_UUID] for row in batch.consumers.values()]
-    return _add_phases(uuids, [claim_end for _, claim_end in batch.phases])
-
-
-def _add_phases(consumers: Sequence[Value], ends: Sequence[int]) -> list[Values]:
-    return [(consumer, bisect_right(ends, at)) for at, consumer in enumerate(consumers)]
-
-
-_UUID = CONSUMER.columns.index("uuid")
 _INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION, CHANGE_RECORD)}
 
 
@@ -187,7 +176,8 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
     position = "(SELECT position FROM change)" if "feed" in parts else "0::bigint"
     checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"  # noqa: S608
     head = f"WITH {', '.join(queries)}" if queries else ""
-    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"
+    waited = "(SELECT waited_s FROM waited)" if "inventories" in parts else "NULL::float8"
+    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END), {waited}"
 
 
 def _after(names: Sequence[str]) -> str:

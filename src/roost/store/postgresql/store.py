@@ -13,32 +13,43 @@ from psycopg import errors
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
+from roost.model.writes import Change, EvidenceRow, Item, Refusal
 from roost.observe import log
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
+from roost.store.peers.heartbeat import Heartbeat
+from roost.store.peers.newer_peer import NewerPeers
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.feed_reader import FeedReader
 from roost.store.postgresql.link import ConnectionLost
-from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
+from roost.store.postgresql.versions import heartbeats
+from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.batch import Batch, gather
-from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import are_committable, find_footprint, judge
+from roost.store.rules.codec import UnknownChange, encode_writes
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge_all
 from roost.store.rules.decision_filter import where
-from roost.store.rules.prune import Deletions, Row, choose_deletions
+from roost.store.rules.feed.own_writer import OwnWriter
+from roost.store.rules.feed.stale_state import ChangesLost
+from roost.store.rules.feed.visible_changes import visible_text
+from roost.store.rules.feed_kinds import check_readable
+from roost.store.rules.prune import (
+    FEED_KEPT_S,
+    MEASURED_AGAIN_S,
+    PRUNED_PER_CALL,
+    Deletions,
+    Row,
+    choose_deletions,
+)
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL = 5000
-# A peer reads the feed before each answer. A peer that has not read it for this long must reload.
-_FEED_KEPT_S = 600
-_MEASURED_AGAIN_S = 600.0
+_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
@@ -109,7 +120,12 @@ class PostgresStore:
         self._url = url
         prepare_database(url, may_create=may_create)
         self._settings = settings
-        self._link = link.Link(url, settings=settings)
+        self._beats: Heartbeat | None = None  # None: it only reads
+        if may_create:
+            self._beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
+            self._link = link.Link(url, settings=settings, process=self._beats.process)
+        else:
+            self._link = link.Link(url, settings=settings, role="reader")
         if may_create and (count := self._link.count_unused_standbys()):
             log.event(
                 "commits_not_synchronous",
@@ -122,7 +138,8 @@ class PostgresStore:
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._writer = writers.OwnWriter(self._link.process)
+        self._writer = OwnWriter(self._link.process, writers.Writers())
+        self._newer_peers = NewerPeers()
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
@@ -140,7 +157,7 @@ class PostgresStore:
         """See ``Store.visible_changes``: the vector, this process, and the timeline."""
         assert self._reader is not None, "load comes first"
         assert self._link.history is not None, "load comes first"
-        return f"{self._reader.text} {self._link.process:x} {self._link.history.timeline}"
+        return visible_text(self._reader.text, self._link.process, self._link.history.timeline)
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. The vector identifies the changes."""
@@ -178,12 +195,15 @@ class PostgresStore:
         raise ``Unavailable``. If the commit took place, ``changes`` returns it like a commit of another process.
         """
         assert are_committable(items), "PutGeneration is never committed"
+        check_readable(items, "" if self._beats is None else self._beats.lowest_schema)
+        if self._beats is not None and any(item.evidence for item in items):
+            self._beats.note_decision()
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
-            except link.ChangesLost:
+            except ChangesLost:
                 log.event("changes_lost", found_by="commit")
                 raise
             except ConnectionLost as error:
@@ -203,9 +223,9 @@ class PostgresStore:
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
-        position = None if batch is None else self._commit_batch(batch, len(items))
-        if position is not None:
-            return self._commit_result(position)
+        committed = None if batch is None else self._commit_batch(batch, len(items))
+        if committed is not None:
+            return committed
         self._verdicts = [None] * len(items)  # for ``_find``, if the connection is lost before there are verdicts
         with self._link.use_connection() as connection:
             key = self._writer.begin(connection, self._reader)
@@ -216,12 +236,7 @@ class PostgresStore:
         """Write the accepted items; return their position, or 0 if they have no change."""
         with connection.transaction():
             cache = lock_and_read(connection, find_footprint(items))
-            refusals: list[Refusal | None] = []
-            writes: list[Write] = []
-            for item in items:
-                refusals.append(judge(cache, item))
-                if refusals[-1] is None:
-                    writes.extend(item.writes)
+            refusals, writes = judge_all(cache, items)
             if not write_changes(connection, cache):
                 raise _LostRace
             self._verdicts = refusals
@@ -232,24 +247,27 @@ class PostgresStore:
                 return int(row[0])
         return 0
 
-    def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
-        """Write a batch, all or nothing; return its position, or None if a guard did not pass."""
+    def _commit_batch(self, batch: Batch, item_count: int) -> CommitResult | None:
+        """Write a batch, all or nothing; return None if a guard did not pass."""
         self._verdicts = [None] * item_count
         try:
             with self._link.use_connection() as connection:
                 key = self._writer.begin(connection, self._reader) if batch.writes else None
                 statement = batch_statement(batch, key)
+                begun_s = time.monotonic()
                 row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
+                elapsed_s = time.monotonic() - begun_s
         except (errors.DivisionByZero, errors.UniqueViolation):
             self._writer.refuse()
             return None
         assert row is not None
-        return int(row[0])
+        position, _, waited_s = row
+        return self._commit_result(position, waited_s=waited_s, elapsed_s=elapsed_s)
 
-    def _commit_result(self, position: int) -> CommitResult:
+    def _commit_result(self, position: int, *, waited_s: float | None = None, elapsed_s: float = 0.0) -> CommitResult:
         self._writer.end(self._reader, position)
         self._position = max(self._position, position)
-        return CommitResult(self._verdicts, position or self._position)
+        return CommitResult(self._verdicts, position or self._position, waited_s, elapsed_s)
 
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
         """Return the result of the last attempt to commit, after its connection was lost; None if it did not commit.
@@ -271,6 +289,9 @@ class PostgresStore:
         try:
             changes = self._reader.read(self._link)
         except StoreReplaced:
+            return None
+        except UnknownChange as change:
+            self._newer_peers.note(change, [writer.schema for writer in self.live_writers()])
             return None
         if changes is None:
             log.event("changes_lost", found_by="read")
@@ -309,9 +330,18 @@ class PostgresStore:
         """See ``Store.check_writable``."""
         self._read(f"{put_upkeep('%b')} RETURNING 1", (WRITE_CHECK, now_s, 0, 0))
 
+    @property
+    def process(self) -> int:
+        """See ``Store.process``."""
+        return self._link.process
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``."""
+        return () if self._beats is None else self._beats.writers
+
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
-        return WorkQueries(work.WorkRows(self._url, settings=self._settings))
+        return WorkQueries(work.WorkRows(self._url, settings=self._settings, losses=self._link.losses))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
@@ -339,6 +369,7 @@ class PostgresStore:
                     if numbers:
                         connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
                 writers.drop_empty(connection)
+                heartbeats.drop_old(connection)
             with self._link.use_connection() as connection:
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except ConnectionLost:
@@ -393,14 +424,19 @@ class PostgresStore:
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
-        if self._writer.id is not None and self._link.is_open:
-            # After an error, another process closes it later.
-            with (
-                suppress(Unavailable, ConnectionLost, psycopg.Error),
-                self._link.use_connection(deadline_s=_CLOSE_S) as c,
-            ):
-                writers.close(c, self._writer.id)
+        # After an error, another process closes the writer later.
+        with suppress(Unavailable, ConnectionLost, psycopg.Error):
+            self._sign_off()
+        if self._beats is not None:
+            self._beats.stop()
         self._link.close()
+
+    def _sign_off(self) -> None:
+        if self._beats is not None and self._link.is_open:
+            with self._link.use_connection(deadline_s=_CLOSE_S) as connection:
+                if self._writer.id is not None:
+                    writers.close(connection, self._writer.id)
+                connection.execute(link.SIGN_OFF)
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
         return self._link.read(text, values)

@@ -7,7 +7,7 @@ from typing import Any
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.old_changes import find_old_changes
 from roost.store.postgresql.arrays import Array
-from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.connection import Connection, Losses
 from roost.store.postgresql.link import Link
 from roost.store.rules.schema import ColumnType, Table
 from roost.store.work_queries import Condition, RowQuery, find_expired, statement, tally_statement
@@ -21,10 +21,11 @@ class WorkRows:
     Args:
         url: a URL of libpq.
         settings: deadlines and waits.
+        losses: of the connection of the store.
     """
 
-    def __init__(self, url: str, *, settings: Settings) -> None:
-        self._link = Link(url, settings=settings, is_read_only=True)
+    def __init__(self, url: str, *, settings: Settings, losses: Losses) -> None:
+        self._link = Link(url, settings=settings, is_read_only=True, role="work", losses=losses)
 
     def now_s(self) -> float:
         """See ``Rows.now_s``. The clocks of machines differ, so the clock of the server counts."""

@@ -9,8 +9,10 @@
 ``generations``: generations of providers.
 ``schema``: tables, columns and the schema version.
 ``codec``: conversion between structs and rows.
+``feed_kinds``: the first program that reads each kind of write.
 ``history_table``: the history of the fleet; its rows in a database in memory.
 ``decision_filter``: the filter of stored decisions.
+``feed``: the known changes of a process, and its own.
 ``vector``: the known changes of a process, by writer.
 ``prune``: the choice of rows to delete.
 """

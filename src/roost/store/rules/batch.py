@@ -5,19 +5,22 @@ guard does not pass, nothing is written, and ``judge`` decides item by item. ``j
 returns None.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import gcd
 
 import msgspec
 
 from roost.model.writes import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
-from roost.store.rules.footprint import Values
+from roost.store.rules.footprint import Value, Values
+from roost.store.rules.schema import CONSUMER
 
 # Bounds that pass every guard: for rows with releases only, and for generations.
 NO_PEAK = -(2**62)
 NO_MINIMUM = 2**62
 NO_LIMIT = 2**62
 
+_UUID = CONSUMER.columns.index("uuid")
 _AS_TUPLE = msgspec.structs.astuple
 
 
@@ -85,6 +88,21 @@ def gather(items: Sequence[Item]) -> Batch | None:
         if item.evidence:
             batch.decisions.extend(map(_AS_TUPLE, item.evidence))
     return batch
+
+
+def phases_of_releases(batch: Batch) -> list[Values]:
+    """Return the ids of released consumers, each with its phase."""
+    return _add_phases(list(batch.released), [release_end for release_end, _ in batch.phases])
+
+
+def phases_of_claims(batch: Batch) -> list[Values]:
+    """Return the uuids of claimed consumers, each with its phase."""
+    uuids = [row[_UUID] for row in batch.consumers.values()]
+    return _add_phases(uuids, [claim_end for _, claim_end in batch.phases])
+
+
+def _add_phases(consumers: Sequence[Value], ends: Sequence[int]) -> list[Values]:
+    return [(consumer, bisect_right(ends, at)) for at, consumer in enumerate(consumers)]
 
 
 def _add_claim(batch: Batch, claim: Claim) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from roost.model.writes import (
+    Change,
     ConsumerRow,
     EvidenceRow,
     InstanceRow,
@@ -31,6 +32,10 @@ _WRITES_OF = msgspec.msgpack.Decoder(list[Write])
 _AS_TUPLE = msgspec.structs.astuple
 # Approximate size of one part of a snapshot. Each part has its own transaction, and other writers wait for it.
 _PART_BYTES = 256 * 1024
+
+
+class UnknownChange(Exception):  # never leaves the store
+    """A change cannot be decoded: a newer program wrote it."""
 
 
 class Codec(NamedTuple):
@@ -65,6 +70,18 @@ def pack_writes(writes: Iterable[Write]) -> Iterator[bytes]:
 def decode_writes(body: bytes) -> list[Write]:
     """Return the writes of a change."""
     return _WRITES_OF.decode(body)
+
+
+def decode_change(position: int, body: bytes) -> Change:
+    """Return a change of the feed.
+
+    Raises:
+        UnknownChange: its writes are of no known form.
+    """
+    try:
+        return Change(position, decode_writes(body))
+    except msgspec.MsgspecError as error:
+        raise UnknownChange(f"change {position} cannot be decoded: {error}") from error
 
 
 def aggregate_of(row: Iterable[Any]) -> PutAggregate:

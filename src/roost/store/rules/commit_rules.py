@@ -60,6 +60,17 @@ def judge(cache: RowCache, item: Item) -> Refusal | None:
     return refusal
 
 
+def judge_all(cache: RowCache, items: Iterable[Item]) -> tuple[list[Refusal | None], list[Write]]:
+    """Judge items in order; return the refusal of each, None if it is applied, and the writes of the applied ones."""
+    refusals: list[Refusal | None] = []
+    writes: list[Write] = []
+    for item in items:
+        refusals.append(judge(cache, item))
+        if refusals[-1] is None:
+            writes.extend(item.writes)
+    return refusals, writes
+
+
 def _collect_work(footprint: Footprint, put: Put) -> None:
     table = WORK[type(put.row)]
     for columns in (table.key, *(table.uniques if put.expected is None else ())):

@@ -9,7 +9,12 @@ Value = int | float | str | bytes
 
 
 def where(
-    query: DecisionQuery, *, mark: str, uuid_mark: str, position: Literal["instr", "strpos"]
+    query: DecisionQuery,
+    *,
+    mark: str,
+    uuid_mark: str,
+    position: Literal["instr", "strpos"],
+    hosts: str = "' ' || hosts || ' '",
 ) -> tuple[str, tuple[Value, ...]]:
     """Return the condition of a statement that reads decisions, and its values.
 
@@ -17,6 +22,7 @@ def where(
         mark: placeholder of a value.
         uuid_mark: placeholder of the bytes of a uuid.
         position: the SQL function for the position of one text in another.
+        hosts: the hosts of a decision, between blanks.
     """
     parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
     if query.after >= 0:
@@ -28,7 +34,7 @@ def where(
     if query.project_id is not None:
         parts.append((f"project_id = {mark}", query.project_id))
     if query.host:
-        parts.append((f"{position}(' ' || hosts || ' ', {mark}) > 0", f" {query.host} "))
+        parts.append((f"{position}({hosts}, {mark}) > 0", f" {query.host} "))
     if query.reason:
         parts.append((f"{position}(reason, {mark}) > 0", query.reason))
     if query.uuids is not None:

@@ -1,4 +1,4 @@
-"""Definitions of the tables, to build the statements for SQLite and PostgreSQL."""
+"""Definitions of the tables, to build the statements of each database."""
 
 from typing import Literal, NamedTuple
 
@@ -8,9 +8,13 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0010"
+SCHEMA_VERSION = "0012"
+# The oldest schema with all tables and columns that this program uses: the newest migration that expands.
+SERVED_FROM = "0011"
 # Versions with the same tables in a backup.
-BACKUP_VERSIONS = frozenset({"0009", SCHEMA_VERSION})
+BACKUP_VERSIONS = frozenset({"0009", "0010", "0011", SCHEMA_VERSION})
+# The oldest program that may serve a database, as the newest migration that it knows.
+READABLE_FROM = "SELECT readable_from FROM compatibility"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -20,7 +24,7 @@ class Table(NamedTuple):
 
     name: str
     columns: tuple[str, ...]
-    types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
+    types: tuple[ColumnType, ...]  # of PostgreSQL; other databases keep uuid and bytea as blobs
     key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
     is_updated: bool = False  # whether changed rows are updated in place, because writers lock them
@@ -151,7 +155,14 @@ WRITE_CHECK = "write check"
 # The amounts of the fleet and its decisions over time. Processes write it beside their commits: it is not in the feed.
 HISTORY = _table("history", "minute part:text amounts:bytea counts:bytea", key="minute part")
 
-# The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
+# The live processes. The times are those of the database server.
+HEARTBEAT = _table(
+    "heartbeat",
+    "process version:text schema:text machine:text started_at_s:float8 heard_at_s:float8 decided_at_s:float8",
+    key="process",
+)
+
+# The next number of each kind and, on a server, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
 # Returns a row if the database has content. The standard names do not count: every database has them.
@@ -216,19 +227,35 @@ def put_upkeep(mark: str) -> str:
     return f"INSERT INTO upkeep ({columns}) VALUES ({values}) ON CONFLICT (name) DO UPDATE SET {changes}"  # noqa: S608
 
 
-def check_version(found: str | None, place: str) -> None:
-    """Refuse a database unless its schema version is the program's.
+class Schema(NamedTuple):
+    """The schema of a database."""
+
+    version: str | None  # None: it has no tables of Roost
+    readable_from: str = ""  # the oldest program that may serve it; empty: any
+
+
+def check_version(found: str | None, place: str, *, readable_from: str = "", is_shared: bool = False) -> None:
+    """Refuse a database that this program cannot serve.
+
+    A newer database can be served until an upgrade takes away something that this program uses.
+
+    Args:
+        found: the schema version.
+        place: the database, in messages.
+        readable_from: the oldest program that may serve the database.
+        is_shared: whether several processes may serve it.
 
     Raises:
-        StoreOutdated: the versions differ. For an older database, the message names the upgrade command.
+        StoreOutdated: the schema is too old or too new. For an older database, the message names the upgrade command.
     """
-    if found == SCHEMA_VERSION:
-        return
-    if found is not None and (not found.isdigit() or found > SCHEMA_VERSION):
+    if found is not None and (not found.isdigit() or readable_from > SCHEMA_VERSION):
+        oldest = f", and needs programs with schema {readable_from}" if found.isdigit() else ""
         raise StoreOutdated(
-            f"{place} has schema {found}, newer than {SCHEMA_VERSION} of this program: use a newer roost"
+            f"{place} has schema {found}{oldest}, newer than {SCHEMA_VERSION} of this program: use a newer roost"
         )
-    raise StoreOutdated(
-        f"{place} has schema {found or 'none'}, older than {SCHEMA_VERSION} of this program: "
-        "run `roost db upgrade` and start again"
-    )
+    if found is None or found < SERVED_FROM:
+        option = " (with --expand while older processes run)" if is_shared else ""
+        raise StoreOutdated(
+            f"{place} has schema {found or 'none'}, older than {SERVED_FROM} of this program: "
+            f"run `roost db upgrade`{option} and start again"
+        )

@@ -88,7 +88,8 @@ def replace_content(path: Path) -> Iterator[_Writer]:
         with translate_errors(path), closing(open_writer(path, synchronous="FULL")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             names = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> ?", ("alembic_version",)
+                "SELECT name FROM sqlite_master "
+                "WHERE type = 'table' AND name NOT IN ('alembic_version', 'compatibility')"
             )
             yield _Writer(connection, [name for (name,) in names if not name.startswith("sqlite_")])
             connection.execute("COMMIT")

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from roost.errors import StoreCorrupt
+from roost.errors import BadRequest, StoreCorrupt
 from roost.model.settings.roost_settings import Store as Settings
+from roost.ports import LiveWriter
 from roost.store import database
 from roost.store.reader import ReadingStore
-from roost.store.rules.schema import put_upkeep
+from roost.store.rules.schema import Schema, put_upkeep
 from roost.store.sqlite import backup, file, history
 from roost.store.sqlite.follower import SqliteFollower
 from roost.store.sqlite.store import SqliteStore
@@ -44,13 +45,21 @@ class SqliteDatabase(database.Database):
         """See ``Database``."""
         return file.size_of(self.path) is not None
 
-    def version(self) -> str | None:
+    def schema(self) -> Schema:
         """See ``Database``."""
-        return file.version_of(self.path)
+        return file.schema_of(self.path)
+
+    def live_writers(self) -> list[LiveWriter]:
+        """See ``Database``."""
+        return []
 
     def upgrade(self, settings: Settings) -> None:
         """See ``Database``."""
         file.upgrade_file(self.path)
+
+    def expand(self, settings: Settings) -> None:
+        """See ``Database``."""
+        raise BadRequest("a SQLite file has one server: stop it, run `roost db upgrade`, and start the new one")
 
     def sync(self, settings: Settings) -> None:
         """See ``Database``."""

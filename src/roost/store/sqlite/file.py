@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.errors import StoreBroken, StoreBusy, StoreCorrupt, StoreMissing, Unavailable, missing_store
-from roost.store.rules.schema import SCHEMA_VERSION, check_version
+from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, Schema, check_version
 
 # Checkpoints cause the slowest commits. With rare checkpoints, the median time of commits is lower and, up to 10,000
 # claims per second, the 90th percentile, too. 8,000 pages are 16 MB of log.
@@ -39,7 +39,7 @@ class FileLock:
             os.close(self._file)
             raise StoreBusy(
                 f"{path} is served by another process: stop it first, or use another file; "
-                "several processes need a PostgreSQL database (store.url)"
+                "several processes need a PostgreSQL or MariaDB database (store.url)"
             ) from None
 
     def is_in_place(self) -> bool:
@@ -210,8 +210,8 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def version_of(path: Path) -> str | None:
-    """Return the schema version of a database; None: it is an empty file.
+def schema_of(path: Path) -> Schema:
+    """Return the schema of a database; an empty file has no version.
 
     Raises:
         StoreMissing: it does not exist.
@@ -219,25 +219,27 @@ def version_of(path: Path) -> str | None:
     """
     if not size_of(path):
         _require_file(path)
-        return None
+        return Schema(None)
     with translate_errors(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
         try:
-            return _version(connection, path)
+            return _schema(connection, path)
         finally:
             connection.close()
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    check_version(_version(connection, path), str(path))
+    found = _schema(connection, path)
+    check_version(found.version, str(path), readable_from=found.readable_from)
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> str | None:
+def _schema(connection: sqlite3.Connection, path: Path) -> Schema:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "alembic_version" not in names:
         raise StoreBroken(f"{path} is a database, but not one of roost")
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
+    oldest = connection.execute(READABLE_FROM).fetchone() if "compatibility" in names else None
+    return Schema(None if row is None else str(row[0]), "" if oldest is None else str(oldest[0]))
 
 
 def upgrade_file(path: Path) -> None:
@@ -255,12 +257,12 @@ def upgrade_file(path: Path) -> None:
         with translate_errors(path):
             connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
             try:
-                found = _version(connection, path)
+                found = _schema(connection, path)
             finally:
                 connection.close()
-            if found is None or found < SCHEMA_VERSION:
+            if found.version is None or found.version < SCHEMA_VERSION:
                 upgrade_sqlite(path)
             else:
-                check_version(found, str(path))
+                check_version(found.version, str(path), readable_from=found.readable_from)
     finally:
         lock.release()

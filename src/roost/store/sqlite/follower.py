@@ -14,8 +14,9 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
-from roost.store.rules.codec import decode_writes
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
+from roost.store.peers.newer_peer import NewerPeers
+from roost.store.rules.codec import UnknownChange, decode_change
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
 from roost.store.sqlite.store import SqliteStore
@@ -34,11 +35,13 @@ class SqliteFollower:
 
     is_shared = True
     visible_changes = ""
+    process = 0
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
         self._position = 0  # of the newest change read
         self._identity: tuple[int, int] | None = None  # of the loaded file
+        self._newer_peers = NewerPeers()
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -61,7 +64,7 @@ class SqliteFollower:
         return loaded
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. None: the file was replaced, or unread changes were deleted."""
+        """See ``Store.changes``. None: the file was replaced, or unread changes were deleted or are unknown."""
         if identity_of(self._path) != self._identity:
             return None
         with self._connect() as connection:
@@ -70,7 +73,11 @@ class SqliteFollower:
             rows = connection.execute(_CHANGES, (self._position,)).fetchall()
         if newest < self._position or len(rows) != newest - self._position:
             return None
-        changes = [Change(position, decode_writes(body)) for position, body in rows]
+        try:
+            changes = [decode_change(position, body) for position, body in rows]
+        except UnknownChange as change:
+            self._newer_peers.note(change)
+            return None
         self._position = newest
         return changes
 
@@ -109,6 +116,10 @@ class SqliteFollower:
             Unavailable: always.
         """
         self._refuse()
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. One process serves a file."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.model.writes import Change, EvidenceRow, Item, Write
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import are_committable, find_footprint, judge
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge_all
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Deletions, Row, StoredSize, choose_deletions
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, WRITE_CHECK, put_upkeep, select
@@ -48,6 +48,7 @@ class SqliteStore:
 
     is_shared = False  # the lock beside the file excludes other processes
     visible_changes = ""
+    process = 0
 
     def __init__(
         self,
@@ -199,12 +200,7 @@ class SqliteStore:
     def _commit_judged(self, items: Sequence[Item]) -> CommitResult:
         self._connection.execute("BEGIN IMMEDIATE")
         cache = read_footprint(self._connection, find_footprint(items))
-        refusals: list[Refusal | None] = []
-        writes: list[Write] = []
-        for item in items:
-            refusals.append(judge(cache, item))
-            if refusals[-1] is None:
-                writes.extend(item.writes)
+        refusals, writes = judge_all(cache, items)
         write_changes(self._connection, cache)
         position = self._append(writes)
         self._connection.execute("COMMIT")
@@ -282,6 +278,10 @@ class SqliteStore:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute(put_upkeep("?"), (WRITE_CHECK, now_s, 0, 0))
             self._connection.execute("COMMIT")
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """See ``Store.live_writers``. There are no other processes."""
+        return ()
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, so commits never wait for it."""

@@ -10,6 +10,7 @@ from roost.engine.survey.history_rollup import merge_rows, periods_to_merge
 from roost.model.evidence.fleet_history import HistoryRow
 from roost.ports import Store
 from roost.store.backends import database_at
+from roost.store.database import IF_NEW
 from roost.store.memory_store import MemoryStore
 from roost.store.rules.history_table import HistoryKey, HistoryTable, Merge
 
@@ -27,7 +28,7 @@ class SqlHistory:
 
     def insert(self, row: HistoryRow) -> bool:
         """See ``HistoryTable``."""
-        text = f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"  # noqa: S608
+        text = f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?){IF_NEW} RETURNING 1"  # noqa: S608
         with database_at(self._url).write() as execute:
             return bool(execute(text, (row.minute, row.part, row.amounts, row.counts)))
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.engine.columns.name_table import RowsByName
 from roost.errors import BadRequest, OverBudget
 from roost.model.evidence.capacity import AddedHosts, FleetChange
 from roost.model.flavor import Flavor
@@ -112,7 +113,7 @@ class NodeNames(list):
 def test_many_nodes_are_found_in_one_pass():
     roost = roost_with(hosts(20))
     state, names = roost.state, roost.state.hosts.nodes
-    state.hosts.rows_of_name.clear()  # services with other names than their nodes
+    state.hosts.rows_of_name = RowsByName()  # services with other names than their nodes
     state.hosts.nodes = NodeNames(names)
     missing = find_missing(state, FleetChange(without_hosts=(*names, "nowhere")), default_zone="nova")
     assert missing is not None

@@ -128,6 +128,38 @@ def test_host_below_all_others_moves_the_scale():
         compare(shape, 5)
 
 
+@pytest.mark.parametrize("multiplier", [1.0, -1.0])
+def test_scale_moves_when_its_last_extreme_host_changes_with_many_others(multiplier):
+    state = crowd([Kind(vcpus=64, memory_mb=256)] * 600)
+    options = NumInstancesOptions(num_instances_weight_multiplier=multiplier)
+    rules = Rules(filters=(), weighers=(NumInstances(options),))
+    tenancy, shape = Tenancy(state), ShapeProbe(state, Flavor(name="f", vcpus=1, memory_mb=4), rules)
+    instances = {row: [tenancy.arrive(row, MEMORY_MB=1) for _ in range(3 + row % 3)] for row in range(600)}
+    for number in instances[0] if multiplier < 0 else ():
+        tenancy.leave(number)
+    extreme = [tenancy.arrive(0, MEMORY_MB=1) for _ in range(9 if multiplier > 0 else 0)]
+    compare(shape, 5)
+    tenancy.arrive(599, MEMORY_MB=1)
+    compare(shape, 5)
+    for number in extreme:
+        tenancy.leave(number)
+    for row in range(10):
+        for _ in range(4 if multiplier < 0 and not row else 1):
+            tenancy.arrive(row, MEMORY_MB=1)
+    compare(shape, 5)
+    assert shape.from_pool
+
+
+def test_pool_of_a_large_fleet_outlasts_rounds_of_many_shapes():
+    tenancy, shape = even_crowd(10_000)
+    compare(shape, 1)
+    for turn in range(60):
+        for row in range(20):
+            tenancy.arrive(20 * turn + row, VCPU=1, MEMORY_MB=4)
+        compare(shape, 1)
+    assert shape.from_pool > 55
+
+
 def test_scale_moves_when_its_last_extreme_host_changes():
     tenancy, shape = even_crowd(600)
     for row in range(1, 600):

@@ -81,6 +81,13 @@ class ShownScore(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
+class ShownPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the fleet that the deciding process preferred."""
+
+    processes: Annotated[int, Meta(description="Number of processes that shared the fleet.")]
+    is_within: Annotated[bool, Meta(description="Whether all chosen hosts are in the part of the deciding process.")]
+
+
 class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and its evidence."""
 
@@ -109,6 +116,10 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     ]
     warnings: Annotated[list[str], Meta(description="Ignored parts of the request, one sentence each.")]
     conflicts: Annotated[list[str], Meta(description="Hosts lost to concurrent writers.")]
+    part: Annotated[
+        ShownPart | None,
+        Meta(description="Part of the fleet that the deciding process preferred; null: it chose among all hosts."),
+    ]
     seed: Annotated[
         int, Meta(description="Seed of the random choice among the best hosts, if the settings enable one.")
     ]
@@ -331,7 +342,7 @@ def show_pick(pick: Pick) -> ShownPick:
 
 def show_decision(decision: Decision, *, dry_run: bool = False, check_index: str | None = None) -> ShownDecision:
     """Convert a decision for a response."""
-    table = decision.table()
+    table, part = decision.table(), decision.part
     return ShownDecision(
         uuid=decision.uuid,
         decided_at_s=decision.decided_at_s,
@@ -352,6 +363,7 @@ def show_decision(decision: Decision, *, dry_run: bool = False, check_index: str
         scores=[ShownScore(host=each.host, total=each.total, weights=table[each.host]) for each in decision.best],
         warnings=decision.warnings,
         conflicts=decision.conflicts,
+        part=None if part is None else ShownPart(processes=len(part.processes), is_within=part.is_within),
         seed=decision.seed,
         position=decision.position,
     )

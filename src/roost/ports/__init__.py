@@ -1,31 +1,26 @@
-"""The interfaces between the parts of the product, as protocols."""
+"""The interfaces between the parts of the product, as protocols.
+
+``work_reader``: committed work.
+"""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.engine.fill.loaded_database import LoadedDatabase as LoadedDatabase  # noqa: PLC0414  # the result of ``Store.load``
+from roost.engine.fill.loaded_database import LoadedDatabase as LoadedDatabase  # the result of ``Store.load``
 from roost.model.evidence.decision import Limits
+from roost.model.evidence.fleet_part import FleetPart
 from roost.model.placement.remote import Amounts, RemoteAnswer, RemoteConsumer
 from roost.model.request import CandidateQuery
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.builds import Instance
-from roost.model.work.change_query import ChangeQuery
-from roost.model.work.work_rows import (
-    AgentRow,
-    ChangeRow,
-    EventRow,
-    LeaseRow,
-    MigrationRow,
-    OperationRow,
-    OrderRow,
-    StatusRow,
-)
+from roost.model.work.work_rows import ChangeRow
 from roost.model.writes import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
+from roost.ports.work_reader import WorkReader as WorkReader  # part of the interface of the store
 
 IdKind = Literal[
     "symbol",
@@ -69,7 +64,7 @@ class Random(Protocol):
         """Return a new seed, 0..2**62 - 1."""
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return ``count`` new uuids, 16 bytes each, that sort by time."""
+        """Return ``count`` new uuids, 16 bytes each, in the order of time."""
 
 
 class CommitResult(msgspec.Struct, frozen=True):
@@ -77,6 +72,8 @@ class CommitResult(msgspec.Struct, frozen=True):
 
     refusals: list[Refusal | None]  # one per item, in order; None: accepted and durable
     position: int  # of the change with the accepted items
+    waited_s: float | None = None  # for rows locked by other processes; None: not measured
+    elapsed_s: float = 0.0  # duration, if ``waited_s`` is measured
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -85,6 +82,18 @@ class Past(msgspec.Struct, frozen=True):
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
     own: list[Write]  # of the next change of the same process; empty if there is none
     is_after: bool = False  # whether the writes begin after the given mark, instead of with an empty database
+
+
+class LiveWriter(NamedTuple):
+    """A live process of a database. Its number stays the same until it ends."""
+
+    process: int
+    version: str  # of its program; empty: unknown
+    schema: str  # the newest schema version that its program knows; empty: it is older than heartbeats
+    machine: str  # host name and process id
+    started_at_s: float
+    age_s: float  # of its last heartbeat
+    is_deciding: bool = False  # whether it is alive and has decided a request in the last minutes
 
 
 class FeedMark(NamedTuple):
@@ -160,7 +169,17 @@ class Store(Protocol):
             Unavailable: it does not.
         """
 
-    def work_reader(self, clock: Clock) -> "WorkReader":
+    @property
+    def process(self) -> int:
+        """The number of this process in ``live_writers``; 0: no other process can serve the database."""
+
+    def live_writers(self) -> Sequence[LiveWriter]:
+        """Return the live processes of the database, with this one, as of the last heartbeat; oldest first.
+
+        Any thread may call this; it reads nothing. It is empty if no other process can serve the database.
+        """
+
+    def work_reader(self, clock: Clock) -> WorkReader:
         """Return a reader of work for one thread; any thread may call this.
 
         Args:
@@ -215,139 +234,6 @@ class Store(Protocol):
         """Close the database, and release the lock beside it."""
 
 
-class WorkReader(Protocol):
-    """Committed work; one thread uses it at a time.
-
-    Rows may change right after they are read. So a commit names the versions of the rows it depends on, and is refused
-    if one has changed. Lists are sorted by id, ascending, unless stated otherwise; ``limit`` and ``newest`` bound them.
-    """
-
-    def now_s(self) -> float:
-        """Return the common time of all processes on the database, in seconds since the epoch.
-
-        Raises:
-            Unavailable: the database cannot be read. Every method below raises it, too.
-        """
-
-    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, limit: int) -> list[OperationRow]:
-        """Return due open operations without an owner in some cells, by due time; None: in all cells, with a scan."""
-
-    def operation(self, number: int) -> OperationRow | None:
-        """Return an operation by its id."""
-
-    def operation_by_uuid(self, uuid: bytes) -> OperationRow | None:
-        """Return an operation by its uuid."""
-
-    def operations(self, *, after_id: int = 0, limit: int, is_open: bool = False) -> list[OperationRow]:
-        """Return a page of all operations, or of the open ones."""
-
-    def open_operations_of(self, kind: str) -> list[OperationRow]:
-        """Return the open operations of one kind, by due time."""
-
-    def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
-        """Return the last operations of an instance, newest first."""
-
-    def recent_operations(self, *, newest: int) -> list[OperationRow]:
-        """Return the operations that ended last, newest first."""
-
-    def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:
-        """Return operations by their ids; unknown ones are left out."""
-
-    def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
-        """Return the open operations of some instances."""
-
-    def parts_of(self, operation_id: int) -> list[OperationRow]:
-        """Return the sub-operations of an operation."""
-
-    def open_parts_of(self, operation_id: int, *, limit: int) -> list[OperationRow]:
-        """Return open sub-operations of an operation."""
-
-    def status(self, uuid: bytes) -> StatusRow | None:
-        """Return the status of an instance."""
-
-    def statuses_of(self, uuids: Sequence[bytes]) -> list[StatusRow]:
-        """Return the statuses of instances; unknown ones are left out."""
-
-    def statuses(
-        self,
-        *,
-        after_id: int = 0,
-        limit: int,
-        project_id: str | None = None,
-        host: str | None = None,
-        status: str | None = None,
-    ) -> list[StatusRow]:
-        """Return a page of statuses, all or filtered."""
-
-    def open_orders(self, hosts: Sequence[str], *, limit: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
-        """Return unanswered orders of hosts, all or with some actions."""
-
-    def order(self, number: int) -> OrderRow | None:
-        """Return an order by its id."""
-
-    def orders_by_id(self, numbers: Sequence[int]) -> list[OrderRow]:
-        """Return orders by their ids; unknown ones are left out."""
-
-    def orders_of(self, operation_id: int) -> list[OrderRow]:
-        """Return the orders of an operation, by number."""
-
-    def orders_of_all(self, operation_ids: Sequence[int]) -> list[OrderRow]:
-        """Return the orders of some operations, by number."""
-
-    def migration(self, uuid: bytes) -> MigrationRow | None:
-        """Return a migration."""
-
-    def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
-        """Return the migrations of an instance, oldest first."""
-
-    def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
-        """Return the migrations of some instances."""
-
-    def migrations(
-        self,
-        *,
-        after_id: int = 0,
-        limit: int,
-        status: str | None = None,
-        source_host: str | None = None,
-        target_host: str | None = None,
-    ) -> list[MigrationRow]:
-        """Return a page of migrations, all or filtered."""
-
-    def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
-        """Return the last events of an instance, newest first."""
-
-    def events_of(self, operation_id: int, *, newest: int) -> list[EventRow]:
-        """Return the last events of an operation, newest first."""
-
-    def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
-        """Return events since a moment, by time."""
-
-    def events_before(self, at_s: float, *, newest: int) -> list[EventRow]:
-        """Return the last events before a moment, newest first."""
-
-    def changes(self, query: ChangeQuery) -> list[ChangeRow]:
-        """Return the changes of clients that match a query, newest first."""
-
-    def rare_changes_since(self, at_s: float, *, limit: int) -> list[ChangeRow]:
-        """Return the changes of clients since a moment, by time, without claims and releases."""
-
-    def agents(self) -> list[AgentRow]:
-        """Return all agents, by host."""
-
-    def agents_by_host(self) -> Mapping[str, AgentRow]:
-        """Return all agents by host, as last written; the time of their last poll may be outdated."""
-
-    def agent(self, host: str) -> AgentRow | None:
-        """Return the agent of a host."""
-
-    def lease(self, name: str) -> LeaseRow | None:
-        """Return a lease."""
-
-    def close(self) -> None:
-        """Close its connection."""
-
-
 class Ledger(Protocol):
     """The columns, kept equal with the database."""
 
@@ -381,6 +267,13 @@ class Placement(Ledger, Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other processes may write too."""
+
+    @property
+    def part(self) -> FleetPart | None:
+        """The part of the fleet of this process, as of the last ``refresh``; None: it decides alone."""
+
+    def group_size(self, maximum: int) -> int:
+        """Return the present upper bound of items in one commit, 1..maximum."""
 
     @property
     def staged_count(self) -> int:
@@ -446,10 +339,10 @@ class RemotePlacement(Protocol):
     """The Placement of another server."""
 
     def dry(self) -> "RemotePlacement":
-        """Return a copy for dry runs, which writes nothing."""
+        """Return a copy for dry runs; it writes nothing."""
 
     def candidates(self, query: CandidateQuery) -> RemoteAnswer:
-        """Return the hosts that can satisfy a query.
+        """Return the hosts for a query.
 
         Raises:
             PlacementGone: the remote Placement does not answer. Every method below raises it, too.

@@ -1,0 +1,33 @@
+"""The schema of a MariaDB database, as its tables have it."""
+
+from roost.errors import StoreBroken
+from roost.store.mariadb.connection import Connection
+from roost.store.rules.schema import READABLE_FROM, Schema
+
+LABEL = "the MariaDB database"
+_TABLES = """
+SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
+AND TABLE_NAME IN ('alembic_version', 'compatibility', 'resource_providers')"""
+_FOREIGN = "resource_providers"  # a table of upstream Placement
+
+
+def read_schema(connection: Connection) -> Schema:
+    """Return the schema of the database of a connection.
+
+    Raises:
+        StoreBroken: it has tables of another program.
+    """
+    tables = {name for (name,) in connection.execute(_TABLES, is_synced=True).rows}
+    version = _first(connection, "SELECT version_num FROM alembic_version") if "alembic_version" in tables else None
+    if _FOREIGN in tables or (version is not None and not version.isdigit()):
+        raise StoreBroken(
+            f"{LABEL} is of another program, such as upstream Placement: create another database on its server for "
+            "roost, and import the data with `roost import placement --from URL`"
+        )
+    oldest = _first(connection, READABLE_FROM) if "compatibility" in tables else None
+    return Schema(version, oldest or "")
+
+
+def _first(connection: Connection, query: str) -> str | None:
+    rows = connection.execute(query, is_synced=True).rows
+    return str(rows[0][0]) if rows else None

@@ -1,0 +1,144 @@
+"""Three MariaDB servers in a Galera cluster, on the loopback address; the first is for all writers."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roost.store.backends import upgrade
+from tests.ha import node_processes
+from tests.ha.cluster import Fault, Target
+from tests.ha.peers import HOW_TO_INSTALL
+from tests.support.databases import galera, mariadb
+
+# After the death of a node: the others wait evs.suspect_timeout, 5 s.
+_DEAD = Target(outage_s=8)
+_SILENT_S = 20
+_BRIEF_S = 10.0
+
+
+def missing() -> str:
+    """Return the part that this machine lacks, or an empty string."""
+    return "" if galera.IS_AVAILABLE else f"there is no Galera: {HOW_TO_INSTALL}"
+
+
+class GaleraCluster:
+    """Galera with all writers on the first node of the URL that answers.
+
+    Args:
+        hold_s: how long faults last that do not end by themselves.
+    """
+
+    name = "galera"
+
+    def __init__(self, *, hold_s: float) -> None:
+        self._hold_s = hold_s
+        self._cluster: galera.Cluster | None = None
+
+    @property
+    def cluster(self) -> galera.Cluster:
+        """The running cluster."""
+        assert self._cluster is not None, "it is not started"
+        return self._cluster
+
+    @property
+    def url(self) -> str:
+        """The URL of the database, with all nodes."""
+        return self.cluster.url("roost")
+
+    def start(self) -> None:
+        """Start all nodes, and create an empty database."""
+        self._cluster = galera.Cluster(3)
+        self.cluster.nodes[0].server.create_databases("roost")
+        upgrade(self.url)
+
+    def stop(self) -> None:
+        """End all processes."""
+        if self._cluster is not None:
+            for node in self._cluster.nodes:
+                node_processes.send(signal.SIGCONT, node.folder)
+            self._cluster.stop()
+
+    def problem(self) -> str:
+        """Return the first deviation from full health; empty if the cluster is healthy."""
+        for number, node in enumerate(self.cluster.nodes):
+            if not node.is_ready(3):
+                return f"node {number} is not in a cluster of three"
+        return ""
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Return the faults, in the order of a run."""
+        quorum = Target(outage_s=_BRIEF_S + 60)
+        return (
+            self._fault("kill", self._without_writer, target=_DEAD),
+            self._fault("restart", self._restart, target=_DEAD, hold_s=1),
+            self._fault("freeze", self._freeze, target=Target(outage_s=_SILENT_S)),
+            self._fault("coordinator", self._without_quorum, target=quorum, hold_s=_BRIEF_S),
+            Fault(
+                name="cut",
+                during=contextmanager(self._freeze),
+                hold_s=0,
+                target=Target(outage_s=_SILENT_S),
+                problem="its test cluster gives no group id to the nodes",
+            ),
+        )
+
+    def _fault(
+        self,
+        name: str,
+        during: Callable[[], Iterator[None]],
+        *,
+        target: Target,
+        hold_s: float | None = None,
+    ) -> Fault:
+        duration_s = self._hold_s if hold_s is None else hold_s
+        return Fault(name=name, during=contextmanager(during), target=target, hold_s=duration_s)
+
+    def _without_writer(self) -> Iterator[None]:
+        self.cluster.kill(0)
+        yield
+        self._start(0)
+
+    def _restart(self) -> Iterator[None]:
+        self.cluster.nodes[0].server.stop()
+        self._start(0)
+        yield
+
+    def _freeze(self) -> Iterator[None]:
+        server = self.cluster.nodes[0].server
+        server.freeze()
+        try:
+            yield
+        finally:
+            server.thaw()
+
+    def _without_quorum(self) -> Iterator[None]:
+        """Kill two nodes at the same moment: the third accepts no writes until one is back."""
+        for number in (1, 2):
+            self.cluster.nodes[number].server.freeze()
+        for number in (1, 2):
+            self.cluster.kill(number)
+        yield
+        # Without a majority, an operator starts the component again; then the others can join.
+        mariadb.execute(self.cluster.socket_url(0, ""), "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+        for number in (1, 2):
+            self._start(number)
+
+    def _start(self, number: int) -> None:
+        """Start a node that ended; it joins the others, and receives all data if it was killed."""
+        node = self.cluster.nodes[number]
+        node.folder.chmod(0o755)
+        if os.geteuid() == 0:  # The program that receives the data gives up the rights of root.
+            data = node.folder / "data"
+            for path in (data, *data.rglob("*")):
+                shutil.chown(path, "nobody", "nogroup")
+        groups = [ports[1] for at, ports in enumerate(self.cluster._ports) if at != number]
+        address = ",".join(f"127.0.0.1:{port}" for port in groups)
+        node.server.start(f"--wsrep-cluster-address=gcomm://{address}")
+
+
+def open_cluster(_folder: Path, *, hold_s: float) -> GaleraCluster:
+    """Return a cluster that is not started yet; it has folders of its own."""
+    return GaleraCluster(hold_s=hold_s)

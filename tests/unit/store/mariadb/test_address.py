@@ -1,0 +1,42 @@
+import pytest
+
+from roost.errors import BadSettings
+from roost.store.mariadb.address import Host, read_url
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "database"),
+    [
+        ("mysql://u:p@db/roost", (Host("db", 3306),), "roost"),
+        ("mysql+pymysql://u:p@db1:3307,db2/roost?charset=utf8", (Host("db1", 3307), Host("db2", 3306)), "roost"),
+        ("mariadb://u:p@[::1]:3308/r%2Fo", (Host("::1", 3308),), "r/o"),
+        ("mysql://u:p@localhost/roost?unix_socket=/run/m.sock", (Host("localhost", 3306, "/run/m.sock"),), "roost"),
+        ("mysql://u:p@/roost", (Host("localhost", 3306),), "roost"),
+    ],
+)
+def test_hosts_are_read_in_order(url, hosts, database):
+    found = read_url(url)
+    assert (found.hosts, found.database, found.user, found.password) == (hosts, database, "u", "p")
+
+
+def test_user_and_password_are_unquoted():
+    found = read_url("mysql://a%40b:se%3Acret%25@db/roost")
+    assert (found.user, found.password) == ("a@b", "se:cret%")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("mysql://u:secret@db:http/roost", "must have ports 1..65535, got 'http'"),
+        ("mysql://u:secret@a,b:99999/roost", "must have ports 1..65535, got '99999'"),
+        ("mysql://u:secret@db", "must name a database"),
+        ("mysql://u:secret@db/roost?nonsense=1", "has an unknown parameter 'nonsense'"),
+        ("mysql://u:secret@db/roost?ssl_ca=/nowhere", "names certificates that cannot be read"),
+        ("mysql://u:secret@[db/roost", "is malformed"),
+    ],
+)
+def test_malformed_url_is_refused_without_its_password(url, problem):
+    with pytest.raises(BadSettings) as caught:
+        read_url(url)
+    assert problem in str(caught.value)
+    assert "secret" not in str(caught.value)
