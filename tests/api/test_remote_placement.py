@@ -321,10 +321,10 @@ def test_up_command_claims_remotely_and_remembers_after_restart(tmp_path, monkey
             assert remote.held(instance["uuid"]) == {}
 
 
-def _with_token():
+def _with_token(sources):
     from tests.support.fleets.products import environ
 
-    return environ(ROOST_PLACEMENT_TOKEN="admin")
+    return environ(sources, ROOST_PLACEMENT_TOKEN="admin")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from roost.app import Roost, audit_database, open_roost
@@ -13,7 +12,7 @@ from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import Settings
-from roost.model.stored_decision import checks_of, unpack
+from roost.scheduler.explain.decision_rows import unpack_row
 from roost.simulator.stable_uuids import uuid_of
 from tests.contract.races import RivalStore, batches, race
 from tests.support.databases import postgres
@@ -166,9 +165,8 @@ def test_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, co
         decision = first.decide(request(4))
         assert (decision.conflicts, decision.picks[0].host) == (["host-0"], "host-1")
         (row,) = store.evidence(uuid=bytes.fromhex(decision.uuid.replace("-", "")))
-        with psycopg.connect(postgres_url) as connection:
-            (checks,) = connection.execute("SELECT body FROM document WHERE id = %s", (checks_of(row),)).fetchone()
-        assert unpack(row, checks).conflicts == ["host-0"]
+        stored = unpack_row(row, store)
+        assert (stored.conflicts, stored.part) == (["host-0"], decision.part)
     assert audit_database(config, None, {}) == []
 
 

@@ -1,5 +1,6 @@
 """What weighers learn outlives restarts, is the same in all processes, and lets decisions replay."""
 
+import msgspec
 import pytest
 
 from roost.app import Roost, open_roost
@@ -30,7 +31,10 @@ def name(request):
 
 
 def open_on(world, name, *, seed):
-    return Roost(world.open(), LEARNERS[name](), clock=FixedClock(), random=SeededRandom(seed))
+    """Open a process that prefers no part of the fleet, so that other processes on the database change no decision."""
+    settings = LEARNERS[name]()
+    settings = msgspec.structs.replace(settings, scheduler=msgspec.structs.replace(settings.scheduler, partition="off"))
+    return Roost(world.open(), settings, clock=FixedClock(), random=SeededRandom(seed))
 
 
 def places(decisions: list[Decision]) -> list[tuple[str, list[tuple[str, list[str]]]]]:

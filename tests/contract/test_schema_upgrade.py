@@ -14,6 +14,7 @@ from roost.errors import StoreBusy, StoreOutdated
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store import migrate
 from roost.store.backends import expand, status_of, upgrade, version_of
+from roost.store.peers import upgrade_rules
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.versions import upgrade as upgrades
 from roost.store.postgresql.versions.upgrade import upgrade_postgresql
@@ -133,7 +134,7 @@ def test_older_processes_serve_and_start_until_the_end_of_the_upgrade(url):
 
 @pytest.mark.usefixtures("later")
 def test_the_live_processes_of_an_older_version_are_named(url, monkeypatch):
-    monkeypatch.setattr(upgrades, "SCHEMA_VERSION", "0014")
+    monkeypatch.setattr(upgrade_rules, "SCHEMA_VERSION", "0014")
     with closing(PostgresStore(url)) as store:
         (writer,) = store.live_writers()
         upgrades.expand_postgresql(url)

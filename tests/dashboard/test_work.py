@@ -14,6 +14,7 @@ from tests.support.fleets.products import fleet
 from tests.support.fleets.worlds import small_request
 from tests.support.servers.servers import serve
 from tests.support.servers.token_files import write_tokens
+from tests.support.wait import wait_until
 
 PATIENCE_MS = 45_000
 
@@ -29,6 +30,18 @@ def cloud(tmp_path_factory):
 def change_service(server, host, **changes):
     """Disable or enable a host."""
     assert server.ask("PATCH", f"/v1/services/{host}", changes)[0] == 200
+
+
+def delete_instances(server):
+    """Delete all instances, also those whose operation under way has to end first."""
+
+    def none_is_left():
+        left = get(server, "/instances")["instances"]
+        for instance in left:
+            server.ask("DELETE", f"/v1/instances/{instance['uuid']}")
+        return not left
+
+    wait_until(none_is_left)
 
 
 @pytest.fixture
@@ -157,6 +170,7 @@ def test_drains_of_several_hosts_are_paused_and_stopped_together(cloud, tab):
 
 
 def test_plan_with_moves_of_others_is_applied_in_a_window(cloud, tab):
+    delete_instances(cloud)  # of the other tests: the plan depends on them
     build(cloud, "waits", count=2, host="node-4")
     count = len(cloud.ask("POST", "/v1/plans/drain", {"hosts": ["node-4"]})[2]["moves"])
     assert count >= 2

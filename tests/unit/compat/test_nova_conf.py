@@ -240,7 +240,7 @@ shutdown_retry_interval = 10
         f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: Roost has only one host manager",
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
-        f"{conf}:9: [scheduler] workers has no effect: start several processes, on PostgreSQL",
+        f"{conf}:9: [scheduler] workers has no effect: start several processes, on PostgreSQL or MariaDB",
         f"{conf}:19: [compute] shutdown_retry_interval has no effect: Roost does not need it",
         f"{conf}: these options of [DEFAULT] have no effect: state_path",
         f"{conf}: these sections have no effect: glance",

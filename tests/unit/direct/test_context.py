@@ -169,7 +169,7 @@ def test_api_settings_come_from_the_configuration(tmp_path):
             assert client.get("/resource_classes").status_code == 200
 
 
-@pytest.mark.parametrize("config", [None, 5, types.SimpleNamespace(), "mysql+pymysql://a@b/c", "notes.txt", "no.conf"])
+@pytest.mark.parametrize("config", [None, 5, types.SimpleNamespace(), "oracle://a@b/c", "notes.txt", "no.conf"])
 def test_a_configuration_that_names_no_database_is_refused(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
