@@ -146,8 +146,10 @@ def test_server_marks_a_dead_agent_as_gone_beside_a_conductor(server, conductor,
     [
         (
             ["conductor"],
-            "store.url: must be a URL of PostgreSQL or MariaDB: a SQLite database has one process, which includes "
-            "the conductor",
+            (
+                "store.url: must be a URL of PostgreSQL or MariaDB: a SQLite database has one process, which includes "
+                "the conductor"
+            ),
         ),
         (
             ["up", "--no-conductor"],
