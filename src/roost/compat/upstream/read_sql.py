@@ -87,6 +87,8 @@ def _connect(url: str) -> Iterator[Connection]:
         raise BadSettings("--from", describe_missing_driver(url, error)) from None
     except NoSuchModuleError:
         raise BadRequest(f"a database of the kind {kind!r} cannot be read") from None
+    except ValueError:
+        raise BadRequest("the URL of the source is invalid: it must name one host, and a port that is a number") from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         raise Unavailable(f"the source cannot be read: {first_line(cause)}") from error
