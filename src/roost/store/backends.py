@@ -64,8 +64,8 @@ def backend_of(url_or_path: str | Path) -> Backend:
     if separator:
         problem = f"is neither a path nor a URL of postgresql, mysql or sqlite: {scheme}://…"
         plain = scheme.partition("+")[0]
-        known = any(f"{plain}://" in backend.schemes for backend in BACKENDS)
-        raise BadSettings("store.url", f"{problem}; write {plain}://…" if known else problem)
+        known = next((each for backend in BACKENDS for each in backend.schemes if each.startswith(f"{plain}://")), "")
+        raise BadSettings("store.url", f"{problem}; write {known}…" if known else problem)
     if (mistyped := _MISTYPED.match(url)) is not None:
         kind = mistyped[1].lower()
         form = "sqlite:///PATH" if kind == "sqlite" else f"{kind}://USER:PASSWORD@HOST/DATABASE"

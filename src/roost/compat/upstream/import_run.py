@@ -85,7 +85,7 @@ def _source_advice(current: Current, source: str) -> str:
     others = other_sources(current, source)
     if not others:
         return ""
-    return f"; earlier imports are from {', '.join(others)}, not from {source}: give the same --from for the same Placement"
+    return f"; earlier imports are from {', '.join(others)}: if {source} is the same Placement, repeat that --from"
 
 
 def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, first_id: int) -> None:

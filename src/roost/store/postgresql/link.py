@@ -73,7 +73,7 @@ _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
 _OWNER_ADVICE = "make the role in store.url the owner of the database with ALTER DATABASE … OWNER TO …"
-READ_ONLY_TEXT = "the PostgreSQL database is read-only; if it is a standby, name the primary or all servers in store.url"
+READ_ONLY_TEXT = "the PostgreSQL database is read-only; if it is a standby, name all servers in store.url"
 _PORT_MAX = 65_535
 _QUOTED = re.compile(r'"[^"]*"')
 # Neither libpq nor psycopg has a code for errors of a connection attempt.
