@@ -129,9 +129,7 @@ class MariaDatabase(database.Database):
 
 
 def _query_of(connection: Connection) -> database.Query:
-    """Return a function for queries; a division of identities is one of whole numbers, as elsewhere."""
-
     def query(text: str) -> list[tuple[Any, ...]]:
-        return list(connection.execute(text.replace(" / 65536", " DIV 65536"), is_synced=True).rows)
+        return list(connection.execute(text, is_synced=True).rows)
 
     return query
