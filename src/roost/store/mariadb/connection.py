@@ -39,7 +39,9 @@ _LOST = frozenset(
 _RACES = frozenset({ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, _CHANGED})
 _FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL, ER.OUTOFMEMORY, ER.OUT_OF_RESOURCES})
 _CORRUPT = frozenset({ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, ER.CRASHED_ON_REPAIR, 1712, 1877})
-READ_ONLY_TEXT = "the MariaDB database is read-only"
+LABEL = "the MariaDB database"
+READ_ONLY_TEXT = f"{LABEL} is read-only"
+_UTF8_BYTES_MAX = 4  # of a character
 _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -70,7 +72,7 @@ class ConnectionLost(Exception):  # never leaves the store
         super().__init__(f"the connection to MariaDB was lost ({code or 'no answer'})")
 
 
-class LostRace(Exception):  # never leaves the store
+class LostRace(StoreGone):
     """Another transaction was faster, on this node or on another: nothing was written.
 
     Args:
@@ -79,7 +81,8 @@ class LostRace(Exception):  # never leaves the store
 
     def __init__(self, *, is_wait: bool = False) -> None:
         self.is_wait = is_wait
-        super().__init__("a lost race")
+        reason = "a lock was not released in time" if is_wait else "another transaction was faster"
+        super().__init__(f"MariaDB: {reason}: retry later")
 
 
 class Duplicate(Exception):  # never leaves the store
@@ -107,13 +110,14 @@ class Server(NamedTuple):
 
     timeline: str  # of a cluster its id, else the address of the server; without blanks
     is_cluster: bool  # whether it is a node of Galera
+    is_read_only: bool
     packet_bytes: int
 
 
 class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyped
     """A connection in autocommit mode. If an answer does not come in time, it closes."""
 
-    server = Server("", is_cluster=False, packet_bytes=2**24)
+    server = Server("", is_cluster=False, is_read_only=False, packet_bytes=2**24)
 
     def set_deadline(self, seconds: float) -> None:
         """Set the deadline of each answer."""
@@ -133,16 +137,7 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         """
         if is_synced and self.server.is_cluster:
             text = f"SET STATEMENT wsrep_sync_wait = 1 FOR {text.lstrip()}"
-        if len(text) >= self.server.packet_bytes:
-            raise StoreBroken(
-                f"a statement of {len(text)} bytes exceeds max_allowed_packet of the MariaDB server: raise it"
-            )
-        with self.cursor() as cursor:
-            cursor.execute(text)
-            found = Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0)
-            while cursor.nextset():
-                pass
-        return found
+        return self._send(text)[0]
 
     def run(self, texts: Iterable[str]) -> list[Result]:
         """Run statements, small ones in common round trips; return their results.
@@ -163,15 +158,23 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         return found + self._run_packet(packet) if packet else found
 
     def _run_packet(self, texts: Sequence[str]) -> list[Result]:
-        if len(texts) == 1:
-            return [self.execute(texts[0])]
-        found = []
+        return self._send(";\n".join(texts))[: len(texts)]
+
+    def _send(self, text: str) -> list[Result]:
+        """Send one packet; return the results of its statements."""
+        limit = self.server.packet_bytes
+        if len(text) * _UTF8_BYTES_MAX >= limit and (size := len(text.encode())) >= limit:
+            raise StoreBroken(f"a statement of {size} bytes exceeds max_allowed_packet of the MariaDB server: raise it")
         with self.cursor() as cursor:
-            cursor.execute(";\n".join(texts))
-            found.append(Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0))
+            cursor.execute(text)
+            found = [_read_result(cursor)]
             while cursor.nextset():
-                found.append(Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0))
-        return found[: len(texts)]
+                found.append(_read_result(cursor))
+        return found
+
+
+def _read_result(cursor: Any) -> Result:
+    return Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0)
 
 
 def open_connection(address: Address, host: Host, *, timeout_s: float) -> Connection:
