@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from contextlib import closing
 
 import psycopg
@@ -109,12 +110,13 @@ def test_heartbeats_do_not_abort_or_delay_commits(postgres_url, database):
 
 
 class FlakyBeats:
-    """Beats of a database that does not answer the second one."""
+    """Beats of a database that does not answer the first one with a decision."""
 
     process = 1
 
     def __init__(self):
         self.count = 0
+        self.decided = []  # the heartbeats with a decision
         self.is_repeated = threading.Event()
         self.is_ended = False
 
@@ -124,9 +126,11 @@ class FlakyBeats:
     def beat(self, *, has_decided=False):
         """See ``Beats``."""
         self.count += 1
-        if self.count == 2:
-            raise StoreGone("PostgreSQL: restarting")
-        if self.count == 4:
+        if has_decided:
+            self.decided.append(self.count)
+            if len(self.decided) == 1:
+                raise StoreGone("PostgreSQL: restarting")
+        if self.decided and self.count > self.decided[0] + 2:
             self.is_repeated.set()
         return [LiveWriter(self.count, version="1", schema="0011", machine="db1:2", started_at_s=0.0, age_s=0.0)]
 
@@ -140,7 +144,19 @@ def test_heartbeats_continue_after_an_error(monkeypatch):
     beats = FlakyBeats()
     beating = heartbeat.Heartbeat(beats)
     assert beating.process == 1
+    beating.note_decision()
     assert beats.is_repeated.wait(10)
     beating.stop()
+    first, second = beats.decided
+    assert second == first + 1, "the next heartbeat has the decision"
     assert [writer.process for writer in beating.writers] == [beats.count]
     assert beats.is_ended
+
+
+def test_end_of_a_process_does_not_wait_for_a_lock(postgres_url, database):
+    store = PostgresStore(postgres_url)
+    with database.transaction():
+        database.execute("SELECT * FROM heartbeat FOR UPDATE")
+        begun_s = time.monotonic()
+        store.close()
+        assert time.monotonic() - begun_s < 5

@@ -14,7 +14,7 @@ from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
 
 # The database computes sums and counts, so that a million allocations need no memory here.
-# The identity of an inventory is provider * 65536 + class.
+# The identity of an inventory is provider * 65536 + class. A shift divides whole numbers on each database.
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Check(msgspec.Struct, frozen=True):
 _CHECKS = (
     Check(
         "used",
-        """SELECT i.id / 65536, i.id % 65536, i.used, coalesce(a.held, 0) FROM inventory i
+        """SELECT i.id >> 16, i.id % 65536, i.used, coalesce(a.held, 0) FROM inventory i
            LEFT JOIN (SELECT inventory_id, sum(amount) AS held FROM allocation GROUP BY inventory_id) a
            ON a.inventory_id = i.id WHERE i.id % 65536 <> 0 AND i.used <> coalesce(a.held, 0)""",
         "inventory of class {1} on provider {0}",
@@ -47,14 +47,14 @@ _CHECKS = (
     ),
     Check(
         "capacity",
-        """SELECT id / 65536, id % 65536, used, (total - reserved) * allocation_ratio FROM inventory
+        """SELECT id >> 16, id % 65536, used, (total - reserved) * allocation_ratio FROM inventory
            WHERE id % 65536 <> 0 AND used > (total - reserved) * allocation_ratio""",
         "inventory of class {1} on provider {0}",
         "{2} used of {3}: allowed if the inventory shrank afterwards",
     ),
     Check(
         "units",
-        """SELECT i.id / 65536, i.id % 65536, a.consumer_id, a.amount, i.min_unit, i.max_unit, i.step_size
+        """SELECT i.id >> 16, i.id % 65536, a.consumer_id, a.amount, i.min_unit, i.max_unit, i.step_size
            FROM allocation a JOIN inventory i ON i.id = a.inventory_id
            WHERE a.amount < 1 OR a.amount < i.min_unit OR a.amount > i.max_unit OR a.amount % i.step_size <> 0""",
         "allocation of class {1} on provider {0} by consumer {2}",
@@ -62,14 +62,14 @@ _CHECKS = (
     ),
     Check(
         "ownerless allocation",
-        """SELECT a.consumer_id, a.inventory_id / 65536, a.inventory_id % 65536 FROM allocation a
+        """SELECT a.consumer_id, a.inventory_id >> 16, a.inventory_id % 65536 FROM allocation a
            LEFT JOIN consumer c ON c.id = a.consumer_id WHERE c.id IS NULL""",
         "allocation of class {2} on provider {1}",
         "its consumer {0} does not exist",
     ),
     Check(
         "allocation of nothing",
-        """SELECT a.consumer_id, a.inventory_id / 65536, a.inventory_id % 65536 FROM allocation a
+        """SELECT a.consumer_id, a.inventory_id >> 16, a.inventory_id % 65536 FROM allocation a
            LEFT JOIN inventory i ON i.id = a.inventory_id WHERE i.id IS NULL OR i.id % 65536 = 0""",
         "allocation of consumer {0}",
         "there is no inventory of class {2} on provider {1}",
@@ -91,7 +91,7 @@ _CHECKS = (
     ),
     Check(
         "doubled allocation",
-        """SELECT consumer_id, inventory_id / 65536, inventory_id % 65536, count(*) FROM allocation
+        """SELECT consumer_id, inventory_id >> 16, inventory_id % 65536, count(*) FROM allocation
            GROUP BY consumer_id, inventory_id HAVING count(*) > 1""",
         "allocation of class {2} on provider {1} by consumer {0}",
         "exists {3} times",
@@ -171,14 +171,14 @@ _CHECKS = (
     ),
     Check(
         "ownerless inventory",
-        """SELECT i.id / 65536, i.id % 65536 FROM inventory i LEFT JOIN provider p ON p.id = i.id / 65536
+        """SELECT i.id >> 16, i.id % 65536 FROM inventory i LEFT JOIN provider p ON p.id = i.id >> 16
            WHERE p.id IS NULL""",
         "inventory of class {1}",
         "its provider {0} does not exist",
     ),
     Check(
         "nameless class",
-        """SELECT i.id / 65536, i.id % 65536 FROM inventory i LEFT JOIN symbol s ON s.id = i.id % 65536
+        """SELECT i.id >> 16, i.id % 65536 FROM inventory i LEFT JOIN symbol s ON s.id = i.id % 65536
            WHERE i.id % 65536 <> 0 AND (s.kind IS NULL OR s.kind <> 'resource_class')""",
         "inventory of class {1} on provider {0}",
         "its class has no name",

@@ -12,7 +12,7 @@ from roost.model.names import uuid_text
 # except during its build.
 _OF_UNKNOWN_CONSUMERS = """
     SELECT c.uuid, p.uuid, s.name, a.amount, 'unknown' FROM consumer c
-    JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
+    JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id >> 16
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
     LEFT JOIN migration m ON m.uuid = c.uuid
@@ -27,7 +27,7 @@ _OF_UNKNOWN_CONSUMERS = """
 # out during an operation or task, and during a migration from or to the other host.
 _ELSEWHERE = """
     SELECT c.uuid, p.uuid, s.name, a.amount, '{holder}' FROM consumer c
-    {known} JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
+    {known} JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id >> 16
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     JOIN host other ON other.provider_id = p.root_id AND other.id <> own.id
     WHERE {rest}

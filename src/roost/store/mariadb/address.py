@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from roost.errors import BadSettings, quote_value
+from roost.store.url_ports import check_port
 
 SCHEMES = ("mysql://", "mysql+pymysql://", "mariadb://", "mariadb+pymysql://")
 _PORT = 3306
-_PORT_MAX = 65_535
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(?::(.*))?")
-_SSL = ("ssl_ca", "ssl_cert", "ssl_key")
+_TLS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert")
+_FALSE = {"0", "false", "no"}
 # The character set of a connection is always utf8mb4.
-_PARAMETERS = (*_SSL, "ssl_verify_cert", "unix_socket", "charset")
+_PARAMETERS = (*_TLS, "unix_socket", "charset")
 
 
 class Host(NamedTuple):
@@ -48,17 +49,16 @@ def read_url(url: str) -> Address:
         parameters = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
         raise BadSettings("store.url", "is malformed") from None
+    account, _, host_text = parts.netloc.rpartition("@")
+    user, _, password = account.partition(":")
+    hosts = _hosts(host_text, parameters.get("unix_socket"))
     for name in parameters:
         if name not in _PARAMETERS:
             raise BadSettings("store.url", f"has an unknown parameter {quote_value(name)}")
-    account, _, hosts = parts.netloc.rpartition("@")
-    user, _, password = account.partition(":")
     database = unquote(parts.path.removeprefix("/"))
     if not database:
         raise BadSettings("store.url", "must name a database, as in mysql://user:password@host/database")
-    return Address(
-        _hosts(hosts, parameters.get("unix_socket")), unquote(user), unquote(password), database, _ssl(parameters)
-    )
+    return Address(hosts, unquote(user), unquote(password), database, _tls(parameters))
 
 
 def _hosts(text: str, socket: str | None) -> tuple[Host, ...]:
@@ -68,18 +68,18 @@ def _hosts(text: str, socket: str | None) -> tuple[Host, ...]:
     for each in text.split(","):
         match = _HOST.fullmatch(each)
         name, port = ("", each) if match is None else (match[1], match[2] or str(_PORT))
-        if not (port.isascii() and port.isdecimal() and 0 < int(port) <= _PORT_MAX):
-            raise BadSettings("store.url", f"must have ports 1..{_PORT_MAX}, got {quote_value(port)}")
-        found.append(Host(unquote(name.strip("[]")) or "localhost", int(port)))
+        found.append(Host(unquote(name.strip("[]")) or "localhost", check_port(port)))
     return tuple(found)
 
 
-def _ssl(parameters: dict[str, Any]) -> ssl.SSLContext | None:
-    if not any(name in parameters for name in _SSL):
+def _tls(parameters: dict[str, Any]) -> ssl.SSLContext | None:
+    """Return the context of TLS; None: no parameter turns it on."""
+    if not any(name in parameters for name in _TLS):
         return None
+    is_checked = parameters.get("ssl_verify_cert", str("ssl_ca" in parameters)).lower() not in _FALSE
     try:
         context = ssl.create_default_context(cafile=parameters.get("ssl_ca"))
-        if parameters.get("ssl_verify_cert", "true").lower() in {"0", "false", "no"} or "ssl_ca" not in parameters:
+        if not is_checked:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if "ssl_cert" in parameters:

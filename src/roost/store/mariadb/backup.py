@@ -8,12 +8,11 @@ from typing import Any
 
 from roost.errors import StoreBusy
 from roost.store.mariadb.bulk_reader import connect_reader, scan
-from roost.store.mariadb.connection import Connection, LostRace, translate_errors
+from roost.store.mariadb.connection import LABEL, Connection, LostRace, translate_errors
 from roost.store.mariadb.history import POSITION
 from roost.store.mariadb.link import DEFAULTS, RESTORING, connect
 from roost.store.mariadb.script import fill_in, insertions, replacements
 from roost.store.mariadb.versions.prepare import prepare_database
-from roost.store.mariadb.versions.read_schema import LABEL
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import FIND_CONTENT, SEQUENCE, SEQUENCE_TABLES, Table
 

@@ -1,6 +1,7 @@
 """A connection to MariaDB with a deadline for each answer, and the translation of its errors."""
 
 import socket
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -42,7 +43,9 @@ _ADVICE = {
     ER.ACCESS_DENIED_ERROR: "correct the user and password in store.url; anonymous users of the server hide user@'%'",
     ER.DBACCESS_DENIED_ERROR: "correct store.url, or give the user all rights on this database with GRANT",
 }
-READ_ONLY_TEXT = "the MariaDB database is read-only"
+LABEL = "the MariaDB database"
+READ_ONLY_TEXT = f"{LABEL} is read-only"
+_UTF8_BYTES_MAX = 4  # of a character
 _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -73,7 +76,7 @@ class ConnectionLost(Exception):  # never leaves the store
         super().__init__(f"the connection to MariaDB was lost ({code or 'no answer'})")
 
 
-class LostRace(Exception):  # never leaves the store
+class LostRace(StoreGone):
     """Another transaction was faster, on this node or on another: nothing was written.
 
     Args:
@@ -82,7 +85,8 @@ class LostRace(Exception):  # never leaves the store
 
     def __init__(self, *, is_wait: bool = False) -> None:
         self.is_wait = is_wait
-        super().__init__("a lost race")
+        reason = "a lock was not released in time" if is_wait else "another transaction was faster"
+        super().__init__(f"MariaDB: {reason}: retry later")
 
 
 class Duplicate(Exception):  # never leaves the store
@@ -110,13 +114,14 @@ class Server(NamedTuple):
 
     timeline: str  # of a cluster its id, else the address of the server; without blanks
     is_cluster: bool  # whether it is a node of Galera
+    is_read_only: bool
     packet_bytes: int
 
 
 class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyped
     """A connection in autocommit mode. If an answer does not come in time, it closes."""
 
-    server = Server("", is_cluster=False, packet_bytes=2**24)
+    server = Server("", is_cluster=False, is_read_only=False, packet_bytes=2**24)
 
     def set_deadline(self, seconds: float) -> None:
         """Set the deadline of each answer."""
@@ -136,19 +141,17 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         """
         if is_synced and self.server.is_cluster:
             text = f"SET STATEMENT wsrep_sync_wait = 1 FOR {text.lstrip()}"
-        if len(text) >= self.server.packet_bytes:
-            raise StoreBroken(
-                f"a statement of {len(text)} bytes exceeds max_allowed_packet of the MariaDB server: raise it"
-            )
-        with self.cursor() as cursor:
-            cursor.execute(text)
-            found = Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0)
-            while cursor.nextset():
-                pass
-        return found
+        return self._send(text)[0]
 
     def run(self, texts: Iterable[str]) -> list[Result]:
-        """Run statements, small ones in common round trips; return their results."""
+        """Run statements, small ones in common round trips; return their results.
+
+        A node of a cluster gets each statement in a round trip of its own. If a commit of another node aborts the
+        transaction between two statements of a packet, the node rolls back without an error: the rest of the packet
+        then succeeds, even its COMMIT.
+        """
+        if self.server.is_cluster:
+            return [self.execute(text) for text in texts]
         found, packet, size = list[Result](), list[str](), 0
         for text in texts:
             if packet and size + len(text) > _PACKET_BYTES:
@@ -159,15 +162,23 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         return found + self._run_packet(packet) if packet else found
 
     def _run_packet(self, texts: Sequence[str]) -> list[Result]:
-        if len(texts) == 1:
-            return [self.execute(texts[0])]
-        found = []
+        return self._send(";\n".join(texts))[: len(texts)]
+
+    def _send(self, text: str) -> list[Result]:
+        """Send one packet; return the results of its statements."""
+        limit = self.server.packet_bytes
+        if len(text) * _UTF8_BYTES_MAX >= limit and (size := len(text.encode())) >= limit:
+            raise StoreBroken(f"a statement of {size} bytes exceeds max_allowed_packet of the MariaDB server: raise it")
         with self.cursor() as cursor:
-            cursor.execute(";\n".join(texts))
-            found.append(Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0))
+            cursor.execute(text)
+            found = [_read_result(cursor)]
             while cursor.nextset():
-                found.append(Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0))
-        return found[: len(texts)]
+                found.append(_read_result(cursor))
+        return found
+
+
+def _read_result(cursor: Any) -> Result:
+    return Result(cursor.fetchall() or (), cursor.rowcount, cursor.lastrowid or 0)
 
 
 def open_connection(address: Address, host: Host, *, timeout_s: float) -> Connection:
@@ -233,7 +244,9 @@ def code_of(error: BaseException) -> int:
 def is_fatal(error: BaseException) -> bool:
     """Return whether a connection is unusable after an error."""
     found = error if isinstance(error, pymysql.Error) else error.__cause__
-    return isinstance(found, pymysql.err.InterfaceError) or code_of(error) in _LOST
+    # The driver cannot read an answer that a node of a cluster ends in the middle.
+    is_torn = isinstance(error, struct.error) or (isinstance(found, pymysql.err.InternalError) and not code_of(error))
+    return is_torn or isinstance(found, pymysql.err.InterfaceError) or code_of(error) in _LOST
 
 
 def is_late(error: BaseException) -> bool:

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
-import pymysql
-from pymysql.constants import ER
-
-from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import database
 from roost.store.mariadb import backup, bulk_reader, history, link
-from roost.store.mariadb.connection import Connection, Duplicate, code_of, translate_errors
+from roost.store.mariadb.connection import LABEL, Connection, Duplicate, translate_errors
 from roost.store.mariadb.script import fill_in
 from roost.store.mariadb.store import PUT_UPKEEP, MariaStore
-from roost.store.mariadb.versions import heartbeats, prepare, read_schema
+from roost.store.mariadb.versions import heartbeats, prepare
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import Schema
 
@@ -32,7 +28,7 @@ class MariaDatabase(database.Database):
     @property
     def label(self) -> str:
         """A fixed text: the URL may hold a password."""
-        return read_schema.LABEL
+        return LABEL
 
     def open_store(self, settings: Settings) -> MariaStore:
         """See ``Database``."""
@@ -126,20 +122,14 @@ class MariaDatabase(database.Database):
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:
         """See ``Database``."""
+        prepare.prepare_database(self.url, may_create=False)
         reader = bulk_reader.connect_reader(self.url, deadline_s=link.DEFAULTS.bulk_deadline_s)
-        try:
-            with translate_errors(), closing(reader) as connection:
-                yield _query_of(connection)
-        except StoreBroken as error:
-            if isinstance(error.__cause__, pymysql.Error) and code_of(error) == ER.NO_SUCH_TABLE:
-                raise StoreBroken(f"{read_schema.LABEL} is not one of roost") from error
-            raise
+        with translate_errors(), closing(reader) as connection:
+            yield _query_of(connection)
 
 
 def _query_of(connection: Connection) -> database.Query:
-    """Return a function for queries; a division of identities is one of whole numbers, as elsewhere."""
-
     def query(text: str) -> list[tuple[Any, ...]]:
-        return list(connection.execute(text.replace(" / 65536", " DIV 65536"), is_synced=True).rows)
+        return list(connection.execute(text, is_synced=True).rows)
 
     return query

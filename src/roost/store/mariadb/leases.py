@@ -2,15 +2,14 @@
 
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from roost.store.mariadb.connection import Connection, LostRace, translate_errors
+from roost.errors import StoreBusy
+from roost.store.mariadb.connection import LABEL, Connection, LostRace, translate_errors
 from roost.store.mariadb.link import take_name
 from roost.store.mariadb.script import fill_in, literal
 
 # The end protects against an owner that vanished with its node. The end of an owner on this server is noticed at once.
-_KEPT_S = 60
+KEPT_S = 60.0
 _PAUSE_S = 0.02
 _OWNER = "SELECT owner FROM turn WHERE name = ?"
 _TAKE = """
@@ -27,10 +26,11 @@ class Lease:
         connection: stays open as long as the lease is held.
         name: of a row of ``turn``.
         lock: the name of a lock of the connection; empty: take a new one.
+        kept_s: time until its end, unless it is renewed.
     """
 
-    def __init__(self, connection: Connection, name: str, *, lock: str = "") -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, name: str, *, lock: str = "", kept_s: float = KEPT_S) -> None:
+        self._connection, self._kept_s = connection, kept_s
         self._name = name
         if not lock:
             lock = f"roost {secrets.token_hex(8)}"
@@ -51,7 +51,7 @@ class Lease:
                 if owner and server == connection.server.timeline and not connection.server.is_cluster:
                     ((holder,),) = connection.execute(f"SELECT IS_USED_LOCK({literal(lock)})").rows
                     is_dead = holder is None
-                values = (self._owner, _KEPT_S, self._name, owner if is_dead else self._owner)
+                values = (self._owner, self._kept_s, self._name, owner if is_dead else self._owner)
                 return connection.execute(fill_in(_TAKE, values)).row_count == 1
         except LostRace:
             return False
@@ -59,25 +59,21 @@ class Lease:
     def renew(self) -> bool:
         """Postpone the end of the lease; return False if another owner has it."""
         with translate_errors():
-            return self._connection.execute(fill_in(_RENEW, (_KEPT_S, self._name, self._owner))).row_count == 1
+            return self._connection.execute(fill_in(_RENEW, (self._kept_s, self._name, self._owner))).row_count == 1
 
     def release(self) -> None:
         """Release the lease, if it is still held."""
         with translate_errors():
             self._connection.execute(fill_in(_RELEASE, (self._name, self._owner)))
 
-    @contextmanager
-    def hold(self, *, wait_s: float) -> Iterator[None]:
-        """Hold the lease during a block; go on without it if another owner keeps it for too long.
+    def wait(self, wait_s: float) -> None:
+        """Take the lease as soon as it is free.
 
-        Args:
-            wait_s: maximum wait.
+        Raises:
+            StoreBusy: another owner keeps it for longer than ``wait_s``.
         """
         end_s = time.monotonic() + wait_s
-        while not self.take() and time.monotonic() < end_s:
+        while not self.take():
+            if time.monotonic() >= end_s:
+                raise StoreBusy(f"another process keeps the lease {self._name} of {LABEL}: retry later")
             time.sleep(_PAUSE_S)
-        try:
-            yield
-        finally:
-            if self._connection.open:
-                self.release()

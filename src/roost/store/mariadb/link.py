@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import pymysql
 
-from roost.errors import RoostError, StoreBroken, StoreBusy, StoreGone, StoreMissing, Unavailable
+from roost.errors import BadSettings, RoostError, StoreBroken, StoreBusy, StoreGone, StoreMissing, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.mariadb.address import Address, Host, read_url
 from roost.store.mariadb.connection import (
+    LABEL,
     READ_ONLY_TEXT,
     Connection,
     ConnectionLost,
@@ -28,6 +29,7 @@ from roost.store.mariadb.connection import (
 )
 from roost.store.mariadb.script import fill_in, literal
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
+from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 
 Outcome = TypeVar("Outcome")
 DEFAULTS = Settings()
@@ -212,7 +214,7 @@ class Link:
             except LostRace as error:
                 races += 1
                 if error.is_wait or races == _RACES_MAX:
-                    raise StoreGone("MariaDB: a lock was not released in time: retry later") from error
+                    raise
             except ConnectionLost as error:
                 losses += 1
                 if error.is_late:  # The client has waited long enough.
@@ -235,9 +237,9 @@ class Link:
                     connection.execute("SET SESSION TRANSACTION READ ONLY")
                 take_name(connection, self._lock)
                 history = read_history(connection)
-        except LostRace as error:
-            connection.drop()
-            raise StoreGone("MariaDB: the database is locked: retry later") from error
+                oldest = connection.execute(READABLE_FROM, is_synced=True).rows
+            # An upgrade does not wait for a process without a connection.
+            check_version(SCHEMA_VERSION, LABEL, readable_from=str(oldest[0][0]) if oldest else "")
         except BaseException:
             connection.drop()
             raise
@@ -247,6 +249,11 @@ class Link:
 def lock_name(process: int, role: str = "") -> str:
     """Return the name of a link's lock, by which the server knows the connection; see ``Link``."""
     return f"{_LOCK_NAME.format(process)} {role}".rstrip()
+
+
+def is_connected(column: str) -> str:
+    """Return a condition: the process in a column has a main connection to this server."""
+    return f"IS_USED_LOCK(CONCAT('roost ', LPAD(LOWER(HEX({column})), 16, '0'))) IS NOT NULL"
 
 
 def take_name(connection: Connection, name: str) -> None:
@@ -327,10 +334,11 @@ def connect_first(address: Address, *, deadline_s: float, wait_s: float) -> Conn
         except (Unavailable, StoreMissing) as error:
             failures.append(error)
             continue
-        if len(address.hosts) == 1 or not connection.execute("SELECT @@read_only").rows[0][0]:
+        if len(address.hosts) == 1 or not connection.server.is_read_only:
             return connection
         close_connection(connection)
-        failures.append(StoreBroken(READ_ONLY_TEXT))
+        # Another host may become writable soon, so this is worth a retry.
+        failures.append(StoreGone(f"MariaDB: {host.name}:{host.port} is read-only"))
     raise failures[0]
 
 
@@ -339,12 +347,13 @@ def _connect_to(address: Address, host: Host, *, timeout_s: float, deadline_s: f
         connection = open_connection(address, host, timeout_s=timeout_s)
     except pymysql.Error as error:
         raise roost_error(error) from None
+    except RuntimeError as error:  # A method of authentication needs a package.
+        raise BadSettings(
+            "store.url", f"names an account with an unsupported method of authentication: {error}"
+        ) from None
     try:
         with translate_errors():
             connection.server = _set_up(connection, deadline_s)
-    except LostRace as error:
-        connection.drop()
-        raise StoreGone("MariaDB: the server is busy") from error
     except BaseException:
         connection.drop()
         raise
@@ -361,12 +370,13 @@ def _set_up(connection: Connection, deadline_s: float) -> Server:
             _SERVER,
         ]
     )
-    version, _, packet_bytes, address, cluster = found.rows[0]
+    version, is_read_only, packet_bytes, address, cluster = found.rows[0]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
     if "MariaDB" not in version or numbers < _OLDEST_VERSION:
         raise StoreBroken(f"store.url leads to MySQL or MariaDB {version}: Roost needs MariaDB 10.6 or newer")
     is_cluster = bool(cluster) and cluster.strip("0-") != ""
-    return Server((cluster if is_cluster else address).replace(" ", "_"), is_cluster, packet_bytes)
+    timeline = (cluster if is_cluster else address).replace(" ", "_")
+    return Server(timeline, is_cluster, bool(is_read_only), packet_bytes)
 
 
 def _roll_back(connection: Connection) -> None:

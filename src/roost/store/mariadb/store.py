@@ -1,12 +1,11 @@
 """The store for several processes: one MariaDB database, or a Galera cluster."""
 
 import math
+import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-
-import pymysql
 
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
@@ -49,11 +48,14 @@ from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
-_ROUNDS = 8
+_ROUNDS = 16
+# Upper bounds of the random pause after a lost race. Without it, a node of a cluster can lose 25 races in a row.
+_PAUSE_FIRST_S, _PAUSE_MAX_S = 0.002, 0.128
 # A commit fails after this many answers that did not come in time: the client has waited long enough.
 _LATE_MAX = 2
 _CREATIONS = "creations"  # the lease of ``order_creations``
-_CREATIONS_WAIT_S = 10.0
+# The lease of a process that vanished with its node ends within the wait of the others.
+_CREATIONS_WAIT_S, _CREATIONS_KEPT_S = 10.0, 8.0
 
 # A commit without changes has no row in the feed, so its decisions identify it.
 _FIND = """
@@ -159,16 +161,18 @@ class MariaStore:
 
     @contextmanager
     def order_creations(self) -> Iterator[None]:
-        """See ``Store.order_creations``. It takes a lease, and ends it with the connection at the latest."""
-        with self._link.use_connection() as connection:
-            lease = Lease(connection, _CREATIONS, lock=link.lock_name(self._link.process))
-            hold = lease.hold(wait_s=_CREATIONS_WAIT_S)
-            hold.__enter__()
+        """See ``Store.order_creations``. It takes a lease, which ends after some seconds at the latest."""
+        self._link.run_on(lambda connection: self._creations(connection).wait(_CREATIONS_WAIT_S))
         try:
             yield
         finally:
-            with suppress(Unavailable, ConnectionLost, LostRace, pymysql.Error):
-                hold.__exit__(None, None, None)
+            if self._link.is_open:  # Otherwise the lease ends by itself, and releasing it would wait for a connection.
+                with suppress(Unavailable):
+                    self._link.run_on(lambda connection: self._creations(connection).release())
+
+    def _creations(self, connection: Connection) -> Lease:
+        lock = link.lock_name(self._link.process)
+        return Lease(connection, _CREATIONS, lock=lock, kept_s=_CREATIONS_KEPT_S)
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. Blocks are reserved in a table, each in its own transaction."""
@@ -192,7 +196,7 @@ class MariaStore:
         if self._beats is not None and any(item.evidence for item in items):
             self._beats.note_decision()
         is_lost, late_count = False, 0
-        for _ in range(_ROUNDS):
+        for attempt in range(_ROUNDS):
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
@@ -213,6 +217,8 @@ class MariaStore:
                     raise StoreGone("MariaDB: a lock was not released in time: nothing was written") from error
                 if isinstance(error, Duplicate) and error.key == _WRITER_KEY:
                     self._writer.lose()
+                if isinstance(error, LostRace):
+                    time.sleep(random.uniform(0.0, min(_PAUSE_FIRST_S * 2**attempt, _PAUSE_MAX_S)))
         raise Unavailable("MariaDB: a commit lost its connection, or a race with others, too often: retry later")
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
@@ -437,7 +443,7 @@ class MariaStore:
         if self._writer.id is not None and self._link.is_open:
             # After an error, another process closes it later.
             with (
-                suppress(Unavailable, ConnectionLost, LostRace, Duplicate),
+                suppress(Unavailable, ConnectionLost, Duplicate),
                 self._link.use_connection(deadline_s=_CLOSE_S) as connection,
             ):
                 writers.close(connection, self._writer.id)

@@ -4,8 +4,8 @@ import secrets
 
 from roost import __version__
 from roost.store.mariadb.connection import Connection, Duplicate, LostRace, translate_errors
-from roost.store.mariadb.link import lock_name
-from roost.store.mariadb.script import fill_in, literal
+from roost.store.mariadb.link import is_connected
+from roost.store.mariadb.script import fill_in
 from roost.store.peers.live_processes import LIVE_S
 from roost.store.rules.feed.stale_state import ChangesLost
 from roost.store.rules.vector import NO_CHANGE, ChangeKey, NewWriter, Vector
@@ -26,14 +26,14 @@ _RETIRE = "UPDATE writer SET retired = LAST_INSERT_ID() WHERE id = ?"
 _STATE = """
 SELECT retired IS NOT NULL, EXISTS (SELECT 1 FROM feed WHERE writer = id AND seq = ? AND body <> '')
 FROM writer WHERE id = ?"""
-_OPEN = """
-SELECT id, process FROM writer
-WHERE retired IS NULL
+_SILENT = f"""
+SELECT id FROM writer
+WHERE retired IS NULL AND NOT {is_connected("process")}
   AND coalesce((SELECT written_at_s FROM feed WHERE writer = id ORDER BY seq DESC LIMIT 1), started_at_s)
       < UNIX_TIMESTAMP(SYSDATE(6)) - ?
   AND NOT EXISTS (SELECT 1 FROM heartbeat h WHERE h.process = writer.process
                   AND h.heard_at_s > UNIX_TIMESTAMP(SYSDATE(6)) - ?)
-LIMIT 100"""
+LIMIT 100"""  # noqa: S608  # our text
 _DROP_EMPTY = (
     "DELETE FROM writer WHERE retired IS NOT NULL AND NOT EXISTS (SELECT 1 FROM feed f WHERE f.writer = writer.id)"
 )
@@ -126,9 +126,7 @@ def close_silent(connection: Connection, *, kept_s: float) -> None:
 
     If such a process returns, its next number is taken, so it registers again.
     """
-    for writer, process in connection.execute(fill_in(_OPEN, (kept_s, LIVE_S))).rows:
-        if connection.execute(f"SELECT IS_USED_LOCK({literal(lock_name(process))})").rows[0][0] is not None:
-            continue
+    for (writer,) in connection.execute(fill_in(_SILENT, (kept_s, LIVE_S))).rows:
         try:
             close(connection, writer)
         except (Duplicate, LostRace):

@@ -79,10 +79,6 @@ class Heartbeat:
             self._is_known_to_decide = True
             self._wake.set()
 
-    def renew(self) -> None:
-        """Send a heartbeat soon."""
-        self._wake.set()
-
     def stop(self) -> None:
         """End the thread and the heartbeats.
 
@@ -102,9 +98,11 @@ class Heartbeat:
             if self._is_ended:
                 return
             has_decided, self._has_decided = self._has_decided, False
-            # Without the database, this process cannot write either. The next heartbeat tries again.
-            with suppress(RoostError):
+            try:
                 self._set(self._beats.beat(has_decided=has_decided))
+            except RoostError:
+                # Without the database, this process cannot write either. The next heartbeat tries again.
+                self._has_decided |= has_decided
 
     def _set(self, writers: Sequence[LiveWriter]) -> None:
         self._writers, self._lowest_schema = writers, lowest_schema(writers)

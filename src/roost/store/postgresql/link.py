@@ -21,7 +21,6 @@ from roost.errors import (
     StoreMissing,
     Unavailable,
     first_line,
-    quote_value,
 )
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
@@ -29,6 +28,7 @@ from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
+from roost.store.url_ports import check_port
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
@@ -74,7 +74,6 @@ SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
 _OWNER_ADVICE = "make the role in store.url the owner of the database with ALTER DATABASE … OWNER TO …"
 READ_ONLY_TEXT = "the PostgreSQL database is read-only; if it is a standby, name all servers in store.url"
-_PORT_MAX = 65_535
 _QUOTED = re.compile(r'"[^"]*"')
 # Neither libpq nor psycopg has a code for errors of a connection attempt.
 _INVALID = re.compile(r"connection is bad: (invalid .*)")
@@ -424,8 +423,8 @@ def read_url(url: str) -> dict[str, Any]:
         # libpq quotes a part of the URL, maybe of its password.
         raise BadSettings("store.url", f"is malformed: {_QUOTED.sub('…', first_line(error))}") from None
     for port in str(parameters.get("port", "")).split(","):
-        if port and not (port.isascii() and port.isdecimal() and 0 < int(port) <= _PORT_MAX):
-            raise BadSettings("store.url", f"must have ports 1..{_PORT_MAX}, got {quote_value(port)}")
+        if port:
+            check_port(port)
     return parameters
 
 

@@ -1,3 +1,5 @@
+import ssl
+
 import pytest
 
 from roost.errors import BadSettings
@@ -27,8 +29,11 @@ def test_user_and_password_are_unquoted():
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("mysql://u:secret@db:http/roost", "must have ports 1..65535, got 'http'"),
-        ("mysql://u:secret@a,b:99999/roost", "must have ports 1..65535, got '99999'"),
+        ("mysql://u:secret@db:http/roost", "must have ports 1..65535"),
+        ("mysql://u:secret@a,b:99999/roost", "must have ports 1..65535"),
+        ("mysql://u:secret/1@db/roost", "in a password, write / as %2F"),
+        ("mysql://u:secret#1@db/roost", "in a password, write / as %2F, # as %23"),
+        ("mysql://u:a?secret=1@db/roost", "in a password, write / as %2F, # as %23, ? as %3F"),
         ("mysql://u:secret@db", "must name a database"),
         ("mysql://u:secret@db/roost?nonsense=1", "has an unknown parameter 'nonsense'"),
         ("mysql://u:secret@db/roost?ssl_ca=/nowhere", "names certificates that cannot be read"),
@@ -40,3 +45,19 @@ def test_malformed_url_is_refused_without_its_password(url, problem):
         read_url(url)
     assert problem in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "mode"),
+    [
+        ("", None),
+        ("?charset=utf8", None),
+        ("?ssl_verify_cert=true", ssl.CERT_REQUIRED),
+        ("?ssl_verify_cert=false", ssl.CERT_NONE),
+        (f"?ssl_ca={ssl.get_default_verify_paths().openssl_cafile}&ssl_verify_cert=0", ssl.CERT_NONE),
+    ],
+)
+def test_each_parameter_of_tls_turns_it_on(parameters, mode):
+    tls = read_url(f"mysql://u:p@db/roost{parameters}").tls
+    assert (None if tls is None else tls.verify_mode) == mode
+    assert tls is None or tls.check_hostname == (mode == ssl.CERT_REQUIRED)

@@ -9,11 +9,11 @@ from roost.errors import RoostError
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store.mariadb.connection import Connection
-from roost.store.mariadb.link import Link
+from roost.store.mariadb.link import Link, is_connected
 from roost.store.mariadb.script import fill_in
-from roost.store.mariadb.versions.read_schema import LABEL, read_schema
+from roost.store.mariadb.versions.read_schema import check_schema, read_schema
 from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S
-from roost.store.rules.schema import SCHEMA_VERSION, check_version
+from roost.store.rules.schema import SCHEMA_VERSION
 
 _NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
 _BEAT = f"""
@@ -21,12 +21,14 @@ INSERT INTO heartbeat (process, version, `schema`, machine, started_at_s, heard_
 VALUES (?, ?, ?, ?, {_NOW}, {_NOW}, IF(?, {_NOW}, NULL)) ON DUPLICATE KEY UPDATE
 heard_at_s = VALUES(heard_at_s), decided_at_s = coalesce(VALUES(decided_at_s), decided_at_s)"""  # noqa: S608  # our text
 _END = "DELETE FROM heartbeat WHERE process = ?"
-_DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - ?"  # noqa: S608  # our text
-# The connections of a process to other nodes of a cluster cannot be seen, so only heartbeats count.
+_END_S = 1.0
+_IS_CONNECTED = is_connected("process")
+_DROP_OLD = f"DELETE FROM heartbeat WHERE heard_at_s < {_NOW} - ? AND NOT {_IS_CONNECTED}"  # noqa: S608  # our text
+# A process with a connection lives, even if it is frozen. Connections to other nodes of a cluster cannot be seen.
 _LIVE = f"""
 SELECT process, version, `schema`, machine, started_at_s, greatest({_NOW} - heard_at_s, 0),
-       coalesce(decided_at_s > {_NOW} - ?, FALSE)
-FROM heartbeat WHERE heard_at_s > {_NOW} - ? ORDER BY started_at_s, process"""  # noqa: S608  # our text
+       coalesce(heard_at_s > {_NOW} - ? AND decided_at_s > {_NOW} - ?, FALSE)
+FROM heartbeat WHERE heard_at_s > {_NOW} - ? OR {_IS_CONNECTED} ORDER BY started_at_s, process"""  # noqa: S608  # our text
 
 
 class Heartbeats:
@@ -54,8 +56,7 @@ class Heartbeats:
         """
         try:
             self._write(_BEAT, (*self._values, False))
-            found = self._link.run_on(read_schema, is_any_timeline=True)
-            check_version(found.version, LABEL, readable_from=found.readable_from)
+            check_schema(self._link.run_on(read_schema, is_any_timeline=True))
         except RoostError:
             self._link.close()
             raise
@@ -80,18 +81,18 @@ class Heartbeats:
         """
         try:
             if self._link.is_open:
-                self._write(_END, (self.process,))
+                self._write(_END, (self.process,), deadline_s=_END_S)
         finally:
             self._link.close()
 
-    def _write(self, text: str, values: Sequence[object]) -> None:
+    def _write(self, text: str, values: Sequence[object], *, deadline_s: float | None = None) -> None:
         statement = fill_in(text, values)
-        self._link.run_on(lambda connection: connection.execute(statement), is_any_timeline=True)
+        self._link.run_on(lambda connection: connection.execute(statement), is_any_timeline=True, deadline_s=deadline_s)
 
 
 def live_writers(connection: Connection) -> list[LiveWriter]:
     """Return the live processes, oldest first."""
-    rows = connection.execute(fill_in(_LIVE, (DECIDING_S, LIVE_S)), is_synced=True).rows
+    rows = connection.execute(fill_in(_LIVE, (LIVE_S, DECIDING_S, LIVE_S)), is_synced=True).rows
     return [LiveWriter(*row)._replace(is_deciding=bool(row[-1])) for row in rows]
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from roost.errors import StoreBroken, StoreBusy
 from roost.model.settings.roost_settings import Store as Settings
-from roost.store.mariadb.connection import Connection, translate_errors
+from roost.store.mariadb.connection import LABEL, Connection, translate_errors
 from roost.store.mariadb.link import DEFAULTS, close_connection, connect
 from roost.store.mariadb.versions.heartbeats import live_writers
-from roost.store.mariadb.versions.read_schema import LABEL, read_schema
-from roost.store.rules.schema import SCHEMA_VERSION, Schema, check_version
+from roost.store.mariadb.versions.read_schema import check_schema, read_schema
+from roost.store.rules.schema import SCHEMA_VERSION, Schema
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -26,7 +26,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
             raise StoreBroken(f"{LABEL} is not one of roost; `roost db sync` creates the tables in an empty one")
         upgrade_mariadb(url)
         found = schema_of(url)
-    check_version(found.version, LABEL, readable_from=found.readable_from)
+    check_schema(found)
 
 
 def schema_of(url: str) -> Schema:
@@ -51,7 +51,7 @@ def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
     """
     found = schema_of(url)
     if found.version is not None and found.version >= SCHEMA_VERSION:
-        check_version(found.version, LABEL, readable_from=found.readable_from)
+        check_schema(found)
         return
     upgrade_mariadb(url, deadline_s=settings.bulk_deadline_s, is_in_use=found.version is not None)
 
@@ -64,10 +64,10 @@ def expand(url: str, *, settings: Settings = DEFAULTS) -> None:
     """
     from roost.store.peers.upgrade_rules import last_expansion  # slow to import
 
-    version = schema_of(url).version
-    if version is None:
-        check_version(version, LABEL)
-    target = last_expansion(version, label=LABEL)
+    found = schema_of(url)
+    if found.version is None:
+        check_schema(found)
+    target = last_expansion(found.version, label=LABEL)
     if target is not None:
         upgrade_mariadb(url, to=target, deadline_s=settings.bulk_deadline_s)
 

@@ -1,10 +1,9 @@
 """The schema of a MariaDB database, as its tables have it."""
 
 from roost.errors import StoreBroken
-from roost.store.mariadb.connection import Connection
-from roost.store.rules.schema import READABLE_FROM, Schema
+from roost.store.mariadb.connection import LABEL, Connection
+from roost.store.rules.schema import READABLE_FROM, Schema, check_version
 
-LABEL = "the MariaDB database"
 _TABLES = """
 SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
 AND TABLE_NAME IN ('alembic_version', 'compatibility', 'resource_providers')"""
@@ -26,6 +25,15 @@ def read_schema(connection: Connection) -> Schema:
         )
     oldest = _first(connection, READABLE_FROM) if "compatibility" in tables else None
     return Schema(version, oldest or "")
+
+
+def check_schema(found: Schema) -> None:
+    """Refuse a database that this program cannot serve.
+
+    Raises:
+        StoreOutdated: the schema is too old or too new.
+    """
+    check_version(found.version, LABEL, readable_from=found.readable_from, is_shared=True)
 
 
 def _first(connection: Connection, query: str) -> str | None:
