@@ -11,7 +11,7 @@ from roost.errors import StoreBroken, StoreGone, StoreMissing, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import DropGroup, Place, PutGroup, PutSymbol
 from roost.store.audit import audit
-from roost.store.backends import open_reader, open_store, upgrade
+from roost.store.backends import open_reader, open_store, status_of, upgrade
 from roost.store.mariadb import history, link, writers
 from roost.store.mariadb.store import MariaStore
 from roost.store.rules.vector import ChangeKey
