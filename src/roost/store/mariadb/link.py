@@ -52,7 +52,13 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_O
     idle_transaction_timeout = {_IDLE_S}"""
 _SERVER = """
 SELECT @@version, @@read_only, @@max_allowed_packet, CONCAT_WS(':', @@hostname, @@port, @@server_id, @@socket),
-    (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_CLUSTER_STATE_UUID')"""
+    (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_CLUSTER_STATE_UUID'),
+    EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES
+            WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')
+    AND (EXISTS (SELECT 1 FROM information_schema.GLOBAL_STATUS
+                 WHERE VARIABLE_NAME = 'WSREP_READY' AND VARIABLE_VALUE <> 'ON')
+         OR EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES
+                    WHERE VARIABLE_NAME = 'WSREP_REJECT_QUERIES' AND VARIABLE_VALUE <> 'NONE'))"""
 # Each link holds a lock with its own name, so the server knows all its connections. A connection releases it at its
 # end, after its transaction.
 _LOCK_NAME = "roost {:016x}"
@@ -370,10 +376,13 @@ def _set_up(connection: Connection, deadline_s: float) -> Server:
             _SERVER,
         ]
     )
-    version, is_read_only, packet_bytes, address, cluster = found.rows[0]
+    version, is_read_only, packet_bytes, address, cluster, is_refusing = found.rows[0]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
     if "MariaDB" not in version or numbers < _OLDEST_VERSION:
         raise StoreBroken(f"store.url leads to MySQL or MariaDB {version}: Roost needs MariaDB 10.6 or newer")
+    # Such a node still answers queries without tables, so the next host would never be tried.
+    if is_refusing:
+        raise StoreGone("MariaDB: this node of the cluster has no majority, or is being taken out")
     is_cluster = bool(cluster) and cluster.strip("0-") != ""
     timeline = (cluster if is_cluster else address).replace(" ", "_")
     return Server(timeline, is_cluster, bool(is_read_only), packet_bytes)
