@@ -12,7 +12,7 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     in_server: Annotated[
         bool,
         Meta(
-            description="Whether servers run operations; if not, roost conductor runs them, which needs a database server."
+            description="Whether servers run operations; if not, roost conductor does, which needs a database server."
         ),
     ] = True
     build_timeout_s: Annotated[
