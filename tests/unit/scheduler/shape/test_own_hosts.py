@@ -102,3 +102,9 @@ def test_dry_run_equals_the_decision(roost):
         assert [pick.host for pick in dry.picks] == [pick.host for pick in real.picks]
         assert dry.part == real.part
         assert dry.stages == real.stages
+
+
+def test_hosts_for_fewer_instances_are_counted_in_the_whole_fleet(roost):
+    refused = roost.decide(small_request(count=HOSTS + 1, vcpus=8))
+    (fewer,) = (change for change in roost.why(refused.uuid).explanation.changes if change.kind == "count")
+    assert (fewer.text, fewer.hosts) == (f"{HOSTS} instances instead of {HOSTS + 1}", HOSTS)
