@@ -18,7 +18,7 @@ from roost.store.rules.codec import decode_writes, pack_writes
 from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, find_mark
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_whole
-from roost.store.server_link import History
+from roost.store.servers.server_link import History
 
 LEASE = "snapshot"  # of the process that writes a snapshot, and of pruning
 # Parts to delete per call.

@@ -28,7 +28,7 @@ from roost.store.mariadb.connection import (
 from roost.store.mariadb.script import fill_in, literal
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
-from roost.store.server_link import History, has_failed_over, retry
+from roost.store.servers.server_link import History, has_failed_over, retry
 
 Outcome = TypeVar("Outcome")
 DEFAULTS = Settings()

@@ -42,7 +42,7 @@ from roost.store.rules.prune import (
 )
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, UPKEEP, WRITE_CHECK, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
-from roost.store.server_link import retry
+from roost.store.servers.server_link import retry
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 

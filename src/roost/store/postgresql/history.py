@@ -19,7 +19,7 @@ from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, fi
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
-from roost.store.server_link import History
+from roost.store.servers.server_link import History
 
 # Parts to delete per call.
 _DROPPED_PER_CALL = 8

@@ -27,8 +27,8 @@ from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
-from roost.store.server_link import History, has_failed_over, retry
-from roost.store.url_ports import check_port
+from roost.store.servers.server_link import History, has_failed_over, retry
+from roost.store.servers.url_ports import check_port
 
 DEFAULTS = Settings()
 # The state of a process is valid as long as the history of the database is the same. A restore ends all connections and

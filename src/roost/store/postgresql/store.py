@@ -46,7 +46,7 @@ from roost.store.rules.prune import (
 )
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
-from roost.store.server_link import retry
+from roost.store.servers.server_link import retry
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 

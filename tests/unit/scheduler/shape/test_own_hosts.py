@@ -85,7 +85,9 @@ def test_instances_that_do_not_fit_together_use_the_whole_fleet(roost):
     decision = roost.decide(small_request(count=HOSTS, vcpus=8))
     assert {pick.host for pick in decision.picks} == {f"h{number}" for number in range(HOSTS)}
     assert decision.part == FleetPart(5, (5, 6, 7), is_within=False)
-    text = "not all instances fit within the part of the deciding process, one of 3 parts of the fleet: chosen elsewhere"
+    text = (
+        "not all instances fit within the part of the deciding process, one of 3 parts of the fleet: chosen elsewhere"
+    )
     lines = lines_of(roost, decision)
     assert text in lines
     assert not any(line.startswith("own_hosts") for line in lines)

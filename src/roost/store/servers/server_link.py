@@ -1,4 +1,4 @@
-"""The common part of the links to database servers: repeated attempts, and the history of a database."""
+"""The common part of the links to database servers: repeated attempts to connect, and the history of a database."""
 
 import time
 from collections.abc import Callable
