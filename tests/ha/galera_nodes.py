@@ -1,7 +1,5 @@
 """Three MariaDB servers in a Galera cluster, on the loopback address; the first is for all writers."""
 
-import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,11 +97,11 @@ class GaleraCluster:
     def _without_writer(self) -> Iterator[None]:
         self.cluster.kill(0)
         yield
-        self._start(0)
+        self.cluster.start(0)
 
     def _restart(self) -> Iterator[None]:
         self.cluster.nodes[0].server.stop()
-        self._start(0)
+        self.cluster.start(0)
         yield
 
     def _freeze(self) -> Iterator[None]:
@@ -124,19 +122,7 @@ class GaleraCluster:
         # Without a majority, an operator starts the component again; then the others can join.
         mariadb.execute(self.cluster.socket_url(0, ""), "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
         for number in (1, 2):
-            self._start(number)
-
-    def _start(self, number: int) -> None:
-        """Start a node that ended; it joins the others, and receives all data if it was killed."""
-        node = self.cluster.nodes[number]
-        node.folder.chmod(0o755)
-        if os.geteuid() == 0:  # The program that receives the data gives up the rights of root.
-            data = node.folder / "data"
-            for path in (data, *data.rglob("*")):
-                shutil.chown(path, "nobody", "nogroup")
-        groups = [ports[1] for at, ports in enumerate(self.cluster._ports) if at != number]
-        address = ",".join(f"127.0.0.1:{port}" for port in groups)
-        node.server.start(f"--wsrep-cluster-address=gcomm://{address}")
+            self.cluster.start(number)
 
 
 def open_cluster(_folder: Path, *, hold_s: float) -> GaleraCluster:

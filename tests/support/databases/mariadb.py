@@ -23,6 +23,8 @@ from tests.support.debian_packages import HOW_TO_INSTALL, find_program
 
 INSTALL, SERVE = find_program("mariadb-install-db"), find_program("mariadbd")
 MISSING = f"no MariaDB server: {HOW_TO_INSTALL}"
+_START_S = 180
+_LOG_BYTES = 3_000
 
 
 class Server:
@@ -32,9 +34,17 @@ class Server:
         folder: its path is short, because that of the socket has at most 107 bytes.
         options: further options of the server.
         first_options: further options of its first start.
+        group: the group id of its processes; None: that of this process.
     """
 
-    def __init__(self, folder: Path, *, options: Sequence[str] = (), first_options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        options: Sequence[str] = (),
+        first_options: Sequence[str] = (),
+        group: int | None = None,
+    ) -> None:
         assert INSTALL is not None, MISSING
         assert SERVE is not None, MISSING
         self.socket = folder / "socket"
@@ -45,6 +55,7 @@ class Server:
                 install = [INSTALL, *settings, "--auth-root-authentication-method=normal", "--skip-test-db"]
                 subprocess.run(install, check=True, stdout=log, stderr=log)
         network = () if any(option.startswith("--port=") for option in options) else ("--skip-networking",)
+        self._group = group
         self._command = [SERVE, *settings, f"--socket={self.socket}", *network, *options]
         self.start(*first_options)
 
@@ -55,7 +66,9 @@ class Server:
             options: further options for this start.
         """
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen([*self._command, *options], stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                [*self._command, *options], stdout=log, stderr=log, start_new_session=True, group=self._group
+            )
         try:
             self._wait()
         except BaseException:
@@ -66,6 +79,16 @@ class Server:
     def pid(self) -> int:
         """The id of its process, which leads a process group."""
         return self._process.pid
+
+    @property
+    def log_end(self) -> str:
+        """The last lines of its log."""
+        return self.log.read_text(errors="replace")[-_LOG_BYTES:]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process exists."""
+        return self._process.poll() is None
 
     def url(self, database: str) -> str:
         """Return the URL of a database."""
@@ -102,13 +125,13 @@ class Server:
 
     def _wait(self) -> None:
         """Wait until the server listens; the database driver would leak its socket on a failed connection."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + _START_S
         while True:
             with socket.socket(socket.AF_UNIX) as client:
                 if client.connect_ex(str(self.socket)) == 0:
                     return
-            assert time.monotonic() < deadline
-            assert self._process.poll() is None, self.log.read_text()[-3000:]
+            assert self.is_running, f"the server ended:\n{self.log_end}"
+            assert time.monotonic() < deadline, f"the server does not listen after {_START_S} s:\n{self.log_end}"
             time.sleep(0.1)
 
 

@@ -1,6 +1,7 @@
 """A connection to MariaDB with a deadline for each answer, and the translation of its errors."""
 
 import socket
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -139,7 +140,14 @@ class Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyp
         return self._send(text)[0]
 
     def run(self, texts: Iterable[str]) -> list[Result]:
-        """Run statements, small ones in common round trips; return their results."""
+        """Run statements, small ones in common round trips; return their results.
+
+        A node of a cluster gets each statement in a round trip of its own. If a commit of another node aborts the
+        transaction between two statements of a packet, the node rolls back without an error: the rest of the packet
+        then succeeds, even its COMMIT.
+        """
+        if self.server.is_cluster:
+            return [self.execute(text) for text in texts]
         found, packet, size = list[Result](), list[str](), 0
         for text in texts:
             if packet and size + len(text) > _PACKET_BYTES:
@@ -232,7 +240,9 @@ def code_of(error: BaseException) -> int:
 def is_fatal(error: BaseException) -> bool:
     """Return whether a connection is unusable after an error."""
     found = error if isinstance(error, pymysql.Error) else error.__cause__
-    return isinstance(found, pymysql.err.InterfaceError) or code_of(error) in _LOST
+    # The driver cannot read an answer that a node of a cluster ends in the middle.
+    is_torn = isinstance(error, struct.error) or (isinstance(found, pymysql.err.InternalError) and not code_of(error))
+    return is_torn or isinstance(found, pymysql.err.InterfaceError) or code_of(error) in _LOST
 
 
 def is_late(error: BaseException) -> bool:

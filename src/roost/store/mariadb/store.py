@@ -1,6 +1,7 @@
 """The store for several processes: one MariaDB database, or a Galera cluster."""
 
 import math
+import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -48,7 +49,9 @@ from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
-_ROUNDS = 8
+_ROUNDS = 16
+# Upper bounds of the random pause after a lost race. Without it, a node of a cluster can lose 25 races in a row.
+_PAUSE_FIRST_S, _PAUSE_MAX_S = 0.002, 0.128
 # A commit fails after this many answers that did not come in time: the client has waited long enough.
 _LATE_MAX = 2
 _CREATIONS = "creations"  # the lease of ``order_creations``
@@ -195,7 +198,7 @@ class MariaStore:
         if self._beats is not None and any(item.evidence for item in items):
             self._beats.note_decision()
         is_lost, late_count = False, 0
-        for _ in range(_ROUNDS):
+        for attempt in range(_ROUNDS):
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
@@ -216,6 +219,8 @@ class MariaStore:
                     raise StoreGone("MariaDB: a lock was not released in time: nothing was written") from error
                 if isinstance(error, Duplicate) and error.key == _WRITER_KEY:
                     self._writer.lose()
+                if isinstance(error, LostRace):
+                    time.sleep(random.uniform(0.0, min(_PAUSE_FIRST_S * 2**attempt, _PAUSE_MAX_S)))
         raise Unavailable("MariaDB: a commit lost its connection, or a race with others, too often: retry later")
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
