@@ -11,7 +11,7 @@ from roost.errors import StoreBroken, StoreGone, StoreMissing, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import DropGroup, Place, PutGroup, PutSymbol
 from roost.store.audit import audit
-from roost.store.backends import open_reader, open_store, upgrade
+from roost.store.backends import open_reader, open_store, status_of, upgrade
 from roost.store.mariadb import history, link, writers
 from roost.store.mariadb.store import MariaStore
 from roost.store.rules.vector import ChangeKey
@@ -326,8 +326,9 @@ def test_empty_database_gets_tables_only_from_a_server_or_an_upgrade(mariadb_ser
     with mariadb.fresh_database(mariadb_server) as url:
         name = url.partition("?")[0].rpartition("/")[2]
         mariadb.execute(url, f"DROP DATABASE {name}; CREATE DATABASE {name}")
-        with pytest.raises(StoreBroken, match="is not one of roost"):
+        with pytest.raises(StoreBroken, match="is not one of roost; `roost db sync` creates the tables"):
             open_reader(url)
+        assert status_of(url).processes == []
         upgrade(url)
         upgrade(url)
         with closing(open_reader(url)) as reader:

@@ -31,7 +31,7 @@ from roost.ports import Store
 from roost.scheduler.framework.rule_options import read_section
 from roost.settings import data_folder
 from roost.store import backends
-from roost.store.backends import exists, is_shared, open_store
+from roost.store.backends import has_tables, is_shared, open_store
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def import_placement(
     read_world = read_source.reader_of(source, headers=headers, progress=progress)
     store: Store
     if is_dry_run:
-        store = backends.open_reader(database) if exists(database) else MemoryStore()
+        store = backends.open_reader(database) if has_tables(database) else MemoryStore()
     else:
         store = open_store(database, settings=Settings().store)
     try:

@@ -1,5 +1,6 @@
 """The registry of databases: the only place that maps URLs to them."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -45,22 +46,30 @@ BACKENDS = (
     Backend("SQLite", ("sqlite:///",), "roost.store.sqlite.database", "SqliteDatabase", is_shared=False),
 )
 _FILE = BACKENDS[-1]
+# A URL of a server with a wrong separator, such as postgresql:/db/roost. As a path, it would create a file.
+_MISTYPED = re.compile(r"(postgres|postgresql|mysql|mariadb|sqlite)(\+\w+)?(:|//)", re.IGNORECASE)
 
 
 def backend_of(url_or_path: str | Path) -> Backend:
     """Return the kind of a database; a plain path is a SQLite file.
 
     Raises:
-        BadSettings: the URL is of no known kind.
+        BadSettings: the URL is malformed, or of no known kind.
     """
     url = str(url_or_path)
     for backend in BACKENDS:
         if url.startswith(backend.schemes):
             return backend
-    if "://" in url:
-        raise BadSettings(
-            "store.url", f"is neither a path nor a URL of postgresql, mysql or sqlite: {url.partition(':')[0]}://…"
-        )
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        problem = f"is neither a path nor a URL of postgresql, mysql or sqlite: {scheme}://…"
+        plain = scheme.partition("+")[0]
+        known = next((each for backend in BACKENDS for each in backend.schemes if each.startswith(f"{plain}://")), "")
+        raise BadSettings("store.url", f"{problem}; write {known}…" if known else problem)
+    if (mistyped := _MISTYPED.match(url)) is not None:
+        kind = mistyped[1].lower()
+        form = "sqlite:///PATH" if kind == "sqlite" else f"{kind}://USER:PASSWORD@HOST/DATABASE"
+        raise BadSettings("store.url", f"is malformed: write {form}; a path with this beginning needs ./ before it")
     return _FILE
 
 
@@ -168,6 +177,18 @@ def exists(url_or_path: str | Path) -> bool:
     return database_at(url_or_path).exists()
 
 
+def has_tables(url_or_path: str | Path) -> bool:
+    """Return whether a database exists and has the tables of Roost; an empty one has none yet.
+
+    Raises:
+        StoreMissing: a server has no such database.
+        StoreBroken: it is of another program.
+        Unavailable: it cannot be read.
+    """
+    database = database_at(url_or_path)
+    return database.exists() and database.schema().version is not None
+
+
 def require(url_or_path: str | Path) -> None:
     """Check that a database exists.
 
@@ -188,11 +209,12 @@ def status_of(url_or_path: str | Path) -> DatabaseStatus:
     """
     database = database_at(url_or_path)
     found = database.schema()
+    live = [] if found.version is None else database.live_writers()
     return DatabaseStatus(
         schema=found.version,
         readable_from=found.readable_from,
         program_schema=SCHEMA_VERSION,
-        processes=[writer._asdict() for writer in database.live_writers()],
+        processes=[writer._asdict() for writer in live],
     )
 
 

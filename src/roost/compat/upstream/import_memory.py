@@ -5,10 +5,12 @@ the import.
 """
 
 import hashlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
+from roost.compat.upstream.sql_drivers import source_key
 from roost.model.writes import PutDocument
 from roost.placement.current import Current
 
@@ -41,18 +43,31 @@ class Memory(NamedTuple):
 
 
 def read_memory(current: Current, source: str) -> Memory:
-    """Return the newest digests of all providers and consumers copied from a source."""
+    """Return the newest digests of all providers and consumers copied from a source.
+
+    Args:
+        source: its URL; account, driver and parameters may differ from those of earlier imports.
+    """
     memory = Memory({}, {})
-    numbers = sorted(number for (kind, _), number in current.state.documents.items() if kind == KIND)
-    for number in numbers:
-        body = current.store.document(number)
-        if body is None:
-            continue
-        entry = msgspec.msgpack.decode(body, type=_Body)
-        if entry.source == source:
+    for entry in _entries(current):
+        if source_key(entry.source) == source_key(source):
             memory.providers.update(entry.providers)
             memory.consumers.update(entry.consumers)
     return memory
+
+
+def other_sources(current: Current, source: str) -> list[str]:
+    """Return the other sources of earlier imports."""
+    return sorted({entry.source for entry in _entries(current) if source_key(entry.source) != source_key(source)})
+
+
+def _entries(current: Current) -> Iterator[_Body]:
+    """Yield the records of earlier imports, oldest first."""
+    numbers = sorted(number for (kind, _), number in current.state.documents.items() if kind == KIND)
+    for number in numbers:
+        body = current.store.document(number)
+        if body is not None:
+            yield msgspec.msgpack.decode(body, type=_Body)
 
 
 def build_memory_write(current: Current, number: int, source: str, changed: Memory) -> PutDocument:

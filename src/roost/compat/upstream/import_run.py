@@ -5,7 +5,7 @@ from itertools import count
 
 import msgspec
 
-from roost.compat.upstream.import_memory import read_memory
+from roost.compat.upstream.import_memory import other_sources, read_memory
 from roost.compat.upstream.import_writes import writes_of
 from roost.compat.upstream.merge import ImportPlan, merge
 from roost.compat.upstream.placement_world import World, world_of
@@ -76,8 +76,16 @@ def _plan(current: Current, there: World, source: str) -> ImportPlan:
     if plan.conflicts:
         more = len(plan.conflicts) - _CONFLICTS_MAX
         text = "; ".join(plan.conflicts[:_CONFLICTS_MAX]) + (f"; and {more:,} more" if more > 0 else "")
-        raise Conflict(f"nothing was imported: {text}")
+        raise Conflict(f"nothing was imported: {text}{_source_advice(current, source)}")
     return plan
+
+
+def _source_advice(current: Current, source: str) -> str:
+    """Return advice about an import that names its source in another way than earlier ones; empty: none are others."""
+    others = other_sources(current, source)
+    if not others:
+        return ""
+    return f"; earlier imports are from {', '.join(others)}: if {source} is the same Placement, repeat that --from"
 
 
 def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, first_id: int) -> None:

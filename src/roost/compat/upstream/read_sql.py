@@ -69,12 +69,7 @@ def _connect(url: str) -> Iterator[Connection]:
     """Open a connection in a read-only transaction with a consistent snapshot."""
     kind = database_kind(url)
     try:
-        if kind == "sqlite":
-            engine = _sqlite(url)
-        else:
-            engine = sqlalchemy.create_engine(
-                driver_url(url), poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ"
-            )
+        engine = _sqlite(url) if kind == "sqlite" else _server(url)
         with engine.connect() as connection:
             if kind == "sqlite":
                 connection.exec_driver_sql("BEGIN")
@@ -92,6 +87,16 @@ def _connect(url: str) -> Iterator[Connection]:
         raise Unavailable(f"the source cannot be read: {first_line(cause)}") from error
     except SQLAlchemyError as error:
         raise BadRequest(f"the URL of the source is invalid: {first_line(error)}") from error
+
+
+def _server(url: str) -> sqlalchemy.Engine:
+    try:
+        place = sqlalchemy.make_url(driver_url(url))
+    except ValueError:  # A port is not a number, as in a list of hosts with ports.
+        raise BadRequest("the URL of the source is invalid: it must name one host, and a number as its port") from None
+    if "," in (place.host or ""):
+        raise BadRequest("the URL of the source names several hosts: name one, any node of a cluster")
+    return sqlalchemy.create_engine(place, poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ")
 
 
 def _sqlite(url: str) -> sqlalchemy.Engine:

@@ -14,6 +14,9 @@ _DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mysql+pymysql",
 }
+# One name for each kind, and the port that its URLs may omit.
+_KINDS = {"postgres": "postgresql", "mariadb": "mysql"}
+_PORTS = {"postgresql": ":5432", "mysql": ":3306"}
 _EXTRAS = {"psycopg": "postgresql", "pymysql": "mysql"}
 
 
@@ -39,6 +42,21 @@ def driver_url(url: str) -> str:
     """
     kind = database_kind(url)
     return f"{_DRIVERS.get(kind, kind)}://{url.partition('://')[2]}"
+
+
+def source_key(url: str) -> str:
+    """Return the place of a source, equal for all its URLs: without account, driver, parameters and default port.
+
+    >>> source_key("mysql+pymysql://placement:secret@db:3306/placement?charset=utf8")
+    'mysql://db/placement'
+    >>> source_key("https://placement.example.org/")
+    'https://placement.example.org'
+    """
+    kind = database_kind(url)
+    kind = _KINDS.get(kind, kind)
+    place, slash, path = url.partition("://")[2].partition("/")
+    host = place.rpartition("@")[2].removesuffix(_PORTS.get(kind, "/"))
+    return f"{kind}://{host}{slash}{path.partition('?')[0]}".removesuffix("/")
 
 
 def describe_missing_driver(url: str, error: ModuleNotFoundError) -> str:

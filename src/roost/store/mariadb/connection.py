@@ -39,6 +39,10 @@ _LOST = frozenset(
 _RACES = frozenset({ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, _CHANGED})
 _FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL, ER.OUTOFMEMORY, ER.OUT_OF_RESOURCES})
 _CORRUPT = frozenset({ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, ER.CRASHED_ON_REPAIR, 1712, 1877})
+_ADVICE = {
+    ER.ACCESS_DENIED_ERROR: "correct the user and password in store.url; anonymous users of the server hide user@'%'",
+    ER.DBACCESS_DENIED_ERROR: "correct store.url, or give the user all rights on this database with GRANT",
+}
 LABEL = "the MariaDB database"
 READ_ONLY_TEXT = f"{LABEL} is read-only"
 _UTF8_BYTES_MAX = 4  # of a character
@@ -277,6 +281,8 @@ def roost_error(error: pymysql.Error) -> Exception:
         return StoreBroken(READ_ONLY_TEXT)
     if code == ER.BAD_DB_ERROR:
         return StoreMissing(f"MariaDB: {text}; correct store.url, or create the database with CREATE DATABASE")
+    if code in _ADVICE:
+        return StoreGone(f"MariaDB: {text}; {_ADVICE[code]}")
     if code in _FULL:
         return StoreBroken(f"MariaDB has no space left: nothing was written ({text})")
     if code in _CORRUPT:

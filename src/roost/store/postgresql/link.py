@@ -70,7 +70,8 @@ _CONFIRM_MIN_S = 0.5
 _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
-READ_ONLY_TEXT = "the PostgreSQL database is read-only"
+_OWNER_ADVICE = "make the role in store.url the owner of the database with ALTER DATABASE … OWNER TO …"
+READ_ONLY_TEXT = "the PostgreSQL database is read-only; if it is a standby, name all servers in store.url"
 _QUOTED = re.compile(r'"[^"]*"')
 # Neither libpq nor psycopg has a code for errors of a connection attempt.
 _INVALID = re.compile(r"connection is bad: (invalid .*)")
@@ -424,5 +425,7 @@ def translate_errors() -> Iterator[None]:
         raise StoreCorrupt(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
+    except errors.InsufficientPrivilege as error:
+        raise StoreBroken(f"PostgreSQL: {first_line(error)}; {_OWNER_ADVICE}") from error
     except psycopg.ProgrammingError as error:
         raise StoreBroken(f"PostgreSQL: {first_line(error)}") from error

@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 import pytest
 
-from roost.app import import_placement
+from roost.app import import_placement, version_of
 from roost.compat.upstream.import_run import run_import
 from roost.compat.upstream.placement_world import Consumer, Offer, Provider, World, world_of
 from roost.compat.upstream.read_sql import read_sql
@@ -215,6 +215,20 @@ def test_allocation_without_an_inventory_is_refused(current):
     assert f"consumer {uuid_of('six')} holds VCPU of provider {uuid_of('nowhere')}, which offers none" in reason
 
 
+def test_source_is_the_same_with_another_driver_account_and_parameters(current):
+    names = ("mysql://placement@db/placement", "mysql+pymysql://reader@db:3306/placement")
+    copy(current, world(provider("a"), provider("b")), source=names[0])
+    result = copy(current, world(provider("a")), source=names[1])
+    assert result.providers.removed == 1
+
+
+def test_conflict_names_the_other_sources_of_earlier_imports(current):
+    copy(current, world(provider("a")), source="mysql://db1/placement")
+    changed = world(provider("a", generation=9))
+    with pytest.raises(Conflict, match="earlier imports are from mysql://db1/placement: if mysql://db2/placement is"):
+        copy(current, changed, source="mysql://db2/placement")
+
+
 def test_existing_different_provider_is_refused(current):
     copy(current, world(replace(HOST, generation=5)), source="elsewhere")
     with pytest.raises(Conflict, match="exists here, and differs"):
@@ -295,6 +309,14 @@ def test_every_kind_of_database_is_read_and_copied(database, tmp_path):
     assert counts(result) == [(0, 0, 0, 60, 0), (0, 0, 0, 200, 0)]
 
 
+def test_dry_run_accepts_an_empty_database_of_a_server(postgres_server, tmp_path):
+    source = f"sqlite:///{tmp_path / 'placement.sqlite'}"
+    upstream.fill(source, random_world(Random(2)))
+    result = import_placement(source, postgres_server, headers={}, is_dry_run=True, progress=lambda *_: None)
+    assert counts(result)[0] == (60, 0, 0, 0, 0)
+    assert version_of(postgres_server) is None
+
+
 def test_import_into_postgresql_is_verified(postgres_url, tmp_path):
     source = f"sqlite:///{tmp_path / 'placement.sqlite'}"
     upstream.fill(source, random_world(Random(2)))
@@ -309,6 +331,8 @@ def test_import_into_postgresql_is_verified(postgres_url, tmp_path):
         ("sqlite:////nowhere/placement.sqlite", BadRequest),
         ("postgresql://nobody@127.0.0.1:1/placement", Unavailable),
         ("http://127.0.0.1:1", Unavailable),
+        ("mysql://placement:secret@db1:3306,db2:3306/placement", BadRequest),
+        ("mysql://placement:secret@db1,db2/placement", BadRequest),
         ("x", BadRequest),
     ],
 )

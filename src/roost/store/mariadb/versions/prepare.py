@@ -23,7 +23,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
     found = schema_of(url)
     if found.version is None:
         if not may_create:
-            raise StoreBroken(f"{LABEL} is not one of roost")
+            raise StoreBroken(f"{LABEL} is not one of roost; `roost db sync` creates the tables in an empty one")
         upgrade_mariadb(url)
         found = schema_of(url)
     check_schema(found)

@@ -14,7 +14,9 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
         found = read_schema(connection)
         if found.version is None:
             if not may_create:
-                raise StoreBroken("the PostgreSQL database is not one of roost")
+                raise StoreBroken(
+                    "the PostgreSQL database is not one of roost; `roost db sync` creates the tables in an empty one"
+                )
             from roost.store.postgresql.versions import upgrade as upgrades  # slow to import
 
             with translate_errors():
