@@ -376,7 +376,7 @@ def test_role_that_does_not_own_the_database_gets_advice(postgres_server):
     try:
         execute("REVOKE CREATE ON SCHEMA public FROM public", "&dbname=unowned")  # as since PostgreSQL 15
         url = f"{postgres_server.replace('roost@', 'guest@')}&dbname=unowned"
-        with pytest.raises(StoreBroken, match="permission denied for schema public; make the role .* ALTER DATABASE"):
+        with pytest.raises(StoreBroken, match=r"permission denied for schema public; make the role .* ALTER DATABASE"):
             PostgresStore(url, settings=StoreSettings())
     finally:
         execute("DROP DATABASE unowned WITH (FORCE)")
