@@ -31,7 +31,7 @@ from tests.contract.stores import (
     uuid_of,
 )
 from tests.support.conductors.work_rows import lease, operation
-from tests.support.databases import galera
+from tests.support.databases import galera, mariadb
 from tests.support.missing_programs import skip_test
 
 pytestmark = pytest.mark.long
@@ -180,6 +180,18 @@ def test_backup_is_restored_on_a_node_and_other_nodes_reload(nodes, tmp_path):
         assert state(other) == before
         assert commit(other, item(provider(3))) == [""]
     assert audit(nodes[2]) == []
+
+
+def test_clients_leave_a_node_that_refuses_queries(cluster, nodes):
+    with closing(MariaStore(nodes[0])) as store:
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8), host(1))) == [""]
+        mariadb.execute(cluster.socket_url(0, ""), "SET GLOBAL wsrep_reject_queries = ALL")
+        try:
+            assert commit(store, item(claim(1, (inventory(1), 1)))) == [""]
+            assert store._link.connection.port == cluster.nodes[1].port
+        finally:
+            mariadb.execute(cluster.socket_url(0, ""), "SET GLOBAL wsrep_reject_queries = NONE")
+    assert audit(nodes[1]) == []
 
 
 def test_loss_of_the_writers_node_loses_nothing(cluster, nodes):

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from contextlib import closing
+from importlib import import_module
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from roost.cli.views.database_view import database_lines
 from roost.errors import StoreGone
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
-from roost.store.backends import status_of
+from roost.store.backends import open_store, status_of
 from roost.store.peers import heartbeat
 from roost.store.peers.live_processes import lowest_schema
 from roost.store.postgresql.link import connect
@@ -68,9 +69,9 @@ def test_readers_are_not_live_writers(postgres_url, database):
 def test_a_process_without_connection_and_heartbeat_is_not_live(postgres_url, database):
     crashed = heartbeats.Heartbeats(postgres_url, settings=Settings())
     assert [writer.process for writer in crashed.beat()] == [crashed.process]
-    database.execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 29")
+    database.execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 20")
     assert live(database) == [crashed.process]
-    database.execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 2")
+    database.execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 11")
     assert live(database) == []
     assert [writer.process for writer in crashed.beat()] == [crashed.process]
     crashed.end()
@@ -151,6 +152,24 @@ def test_heartbeats_continue_after_an_error(monkeypatch):
     assert second == first + 1, "the next heartbeat has the decision"
     assert [writer.process for writer in beating.writers] == [beats.count]
     assert beats.is_ended
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_store_that_cannot_be_opened_has_no_heartbeats(request, monkeypatch, server):
+    url = request.getfixturevalue({"postgresql": "postgres_url", "mariadb": "mariadb_url"}[server])
+    link = import_module(f"roost.store.{server}.link")
+
+    class BrokenLink(link.Link):
+        def __init__(self, *arguments, **options):
+            if "role" not in options:
+                raise StoreGone("too many connections")
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(link, "Link", BrokenLink)
+    with pytest.raises(StoreGone, match="too many"):
+        open_store(url, settings=Settings())
+    assert status_of(url).processes == []
+    assert not [thread for thread in threading.enumerate() if thread.name == "roost-heartbeat"]
 
 
 def test_end_of_a_process_does_not_wait_for_a_lock(postgres_url, database):

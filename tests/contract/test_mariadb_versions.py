@@ -50,9 +50,9 @@ def test_readers_are_not_live(mariadb_url):
 def test_a_process_without_heartbeats_is_not_live_and_its_row_is_deleted_later(mariadb_url, execute):
     crashed = heartbeats.Heartbeats(mariadb_url, settings=Settings())
     crashed.begin()
-    execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 29")
+    execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 20")
     assert live(mariadb_url) == [crashed.process]
-    execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 2")
+    execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 11")
     assert live(mariadb_url) == []
     assert [writer.process for writer in crashed.beat()] == [crashed.process]
     with closing(MariaStore(mariadb_url)) as store:

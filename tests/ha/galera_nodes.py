@@ -1,20 +1,25 @@
 """Three MariaDB servers in a Galera cluster, on the loopback address; the first is for all writers."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from roost.store.backends import upgrade
-from tests.ha import node_processes
+from tests.ha import node_processes, packet_filter
 from tests.ha.cluster import Fault, Target
 from tests.ha.peers import HOW_TO_INSTALL
 from tests.support.databases import galera, mariadb
 
 # After the death of a node: the others wait evs.suspect_timeout, 5 s.
 _DEAD = Target(outage_s=8)
+# As for PostgreSQL: clients leave the node in order.
+_PLANNED = Target(outage_s=2, is_silent=True)
 _SILENT_S = 20
 _BRIEF_S = 10.0
+_GROUPS = tuple(node_processes.group_of(number) for number in (1, 2, 3))
+_CONNECTIONS = "SELECT count(*) FROM information_schema.PROCESSLIST WHERE DB = 'roost'"
 
 
 def missing() -> str:
@@ -48,7 +53,7 @@ class GaleraCluster:
 
     def start(self) -> None:
         """Start all nodes, and create an empty database."""
-        self._cluster = galera.Cluster(3)
+        self._cluster = galera.Cluster(3, groups=_GROUPS if os.geteuid() == 0 else ())
         self.cluster.nodes[0].server.create_databases("roost")
         upgrade(self.url)
 
@@ -68,19 +73,14 @@ class GaleraCluster:
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""
-        quorum = Target(outage_s=_BRIEF_S + 60)
+        silent, quorum = Target(outage_s=_SILENT_S), Target(outage_s=_BRIEF_S + 60)
         return (
             self._fault("kill", self._without_writer, target=_DEAD),
+            self._fault("switchover", self._switch_over, target=_PLANNED, hold_s=5),
             self._fault("restart", self._restart, target=_DEAD, hold_s=1),
-            self._fault("freeze", self._freeze, target=Target(outage_s=_SILENT_S)),
+            self._fault("freeze", self._freeze, target=silent),
+            self._fault("cut", self._cut_off, target=silent, problem=packet_filter.problem()),
             self._fault("coordinator", self._without_quorum, target=quorum, hold_s=_BRIEF_S),
-            Fault(
-                name="cut",
-                during=contextmanager(self._freeze),
-                hold_s=0,
-                target=Target(outage_s=_SILENT_S),
-                problem="its test cluster gives no group id to the nodes",
-            ),
         )
 
     def _fault(
@@ -90,39 +90,63 @@ class GaleraCluster:
         *,
         target: Target,
         hold_s: float | None = None,
+        problem: str = "",
     ) -> Fault:
         duration_s = self._hold_s if hold_s is None else hold_s
-        return Fault(name=name, during=contextmanager(during), target=target, hold_s=duration_s)
+        return Fault(name=name, during=contextmanager(during), target=target, hold_s=duration_s, problem=problem)
+
+    def writers_node(self) -> int:
+        """Return the number of the node with the most connections: processes stay where they are."""
+        urls = [self.cluster.socket_url(number, "") for number in range(len(self.cluster.nodes))]
+        counts = [mariadb.execute(url, _CONNECTIONS)[0][0] for url in urls]
+        return counts.index(max(counts))
 
     def _without_writer(self) -> Iterator[None]:
-        self.cluster.kill(0)
+        number = self.writers_node()
+        self.cluster.kill(number)
         yield
-        self.cluster.start(0)
+        self.cluster.start(number)
+
+    def _switch_over(self) -> Iterator[None]:
+        """Let the node refuse all queries, so that its clients go to another; then stop it, and start it again."""
+        number = self.writers_node()
+        mariadb.execute(self.cluster.socket_url(number, ""), "SET GLOBAL wsrep_reject_queries = ALL")
+        yield
+        self.cluster.nodes[number].server.stop()
+        self.cluster.start(number)
 
     def _restart(self) -> Iterator[None]:
-        self.cluster.nodes[0].server.stop()
-        self.cluster.start(0)
+        number = self.writers_node()
+        self.cluster.nodes[number].server.stop()
+        self.cluster.start(number)
         yield
 
     def _freeze(self) -> Iterator[None]:
-        server = self.cluster.nodes[0].server
+        server = self.cluster.nodes[self.writers_node()].server
         server.freeze()
         try:
             yield
         finally:
             server.thaw()
 
+    def _cut_off(self) -> Iterator[None]:
+        number = self.writers_node()
+        with packet_filter.cut_off(self.cluster.ports(number), _GROUPS[number]):
+            yield
+
     def _without_quorum(self) -> Iterator[None]:
         """Kill two nodes at the same moment: the third accepts no writes until one is back."""
-        for number in (1, 2):
-            self.cluster.nodes[number].server.freeze()
-        for number in (1, 2):
-            self.cluster.kill(number)
+        number = self.writers_node()
+        others = [at for at in range(len(self.cluster.nodes)) if at != number]
+        for other in others:
+            self.cluster.nodes[other].server.freeze()
+        for other in others:
+            self.cluster.kill(other)
         yield
         # Without a majority, an operator starts the component again; then the others can join.
-        mariadb.execute(self.cluster.socket_url(0, ""), "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
-        for number in (1, 2):
-            self.cluster.start(number)
+        mariadb.execute(self.cluster.socket_url(number, ""), "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+        for other in others:
+            self.cluster.start(other)
 
 
 def open_cluster(_folder: Path, *, hold_s: float) -> GaleraCluster:

@@ -8,7 +8,7 @@ writes, they call ``judge`` on the rows of the batch.
 
 ``backends``: the registry of databases by URL.
 ``database``: the interface of a kind of database.
-``url_ports``: ports in the URL of a server.
+``servers``: the common part of the stores on database servers.
 ``sqlite``: the store of one serving process.
 ``postgresql``: the store of several processes.
 ``mariadb``: the same on MariaDB or Galera.

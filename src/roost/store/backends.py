@@ -151,7 +151,7 @@ def expand(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULT
         BadRequest: it is a SQLite file.
         StoreOutdated: another upgrade comes first.
         StoreBusy: a long statement locks a table.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     database_at(url_or_path).expand(settings)
 
@@ -205,7 +205,7 @@ def status_of(url_or_path: str | Path) -> DatabaseStatus:
 
     Raises:
         StoreBroken: it does not exist, or is not one of Roost.
-        Unavailable: PostgreSQL does not answer.
+        Unavailable: the server does not answer.
     """
     database = database_at(url_or_path)
     found = database.schema()

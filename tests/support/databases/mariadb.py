@@ -53,7 +53,8 @@ class Server:
         if not (folder / "data").exists():
             with self.log.open("wb") as log:
                 install = [INSTALL, *settings, "--auth-root-authentication-method=normal", "--skip-test-db"]
-                subprocess.run(install, check=True, stdout=log, stderr=log)
+                status = subprocess.run(install, check=False, stdout=log, stderr=log).returncode
+            assert status == 0, f"{INSTALL} ended with {status}: {self.log.read_text(errors='replace')[-2000:]}"
         network = () if any(option.startswith("--port=") for option in options) else ("--skip-networking",)
         self._group = group
         self._command = [SERVE, *settings, f"--socket={self.socket}", *network, *options]

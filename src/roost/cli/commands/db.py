@@ -51,9 +51,9 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None, is_
 
     Use it by hand when you upgrade Roost, since it creates no database; use `roost db sync` in scripts that install.
 
-    With PostgreSQL, processes can keep running: use --expand first, replace the processes one after the other, then
-    upgrade without --expand. That is refused as long as a process of an older version lives; `roost db status` shows
-    them. Stop the server of a SQLite file first.
+    On a database server, processes can keep running: use --expand first, replace the processes one after the other,
+    then upgrade without --expand. The last step is refused while a process of an older version lives; `roost db status`
+    lists them. Stop the server of a SQLite file first.
     """
     from roost import app
 
@@ -96,8 +96,8 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 def status(*, database: str | None, config: Path | None, data: Path | None, output: Output) -> None:
     """Show the schema of the database, and its live processes with their versions.
 
-    Without a heartbeat for 30 seconds, a process counts as live only while it is connected. A process without a schema
-    is older than heartbeats. The server of a SQLite file is not listed.
+    Without a heartbeat for 30 seconds, a process counts as live only while it is connected to this server. A process
+    without a schema is older than heartbeats. The server of a SQLite file is not listed.
     """
     from roost.app import status_of
 

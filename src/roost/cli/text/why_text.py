@@ -92,7 +92,7 @@ def _answer(decision: ShownDecision, *, zone: str | None = "") -> Iterator[str]:
 
 
 def _part_text(part: ShownPart, decision: ShownDecision) -> str:
-    place = f"the deciding process's part of the fleet, of {part.processes:,} processes"
+    place = f"the part of the deciding process, one of {part.processes:,} parts of the fleet"
     if part.is_within:
         return f"chosen within {place}"
     missing = "not all instances fit" if decision.count > 1 else "no host fits"

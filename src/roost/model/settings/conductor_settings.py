@@ -10,7 +10,10 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Section ``[conductor]``."""
 
     in_server: Annotated[
-        bool, Meta(description="Whether servers run operations; if not, roost conductor runs them, not on SQLite.")
+        bool,
+        Meta(
+            description="Whether servers run operations; if not, roost conductor does, which needs a database server."
+        ),
     ] = True
     build_timeout_s: Annotated[
         float,

@@ -64,7 +64,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     remote_sync_s: Annotated[
         float, Meta(description="Seconds between reads of the hosts from the remote Placement.")
     ] = 60.0
-    workers: Annotated[int, Meta(description="Server processes; more than one not on SQLite.")] = 1
+    workers: Annotated[int, Meta(description="Server processes; more than one needs a database server.")] = 1
     sync_on_startup: Annotated[bool, Meta(description="Whether to upgrade an older database schema at the start.")] = (
         False
     )

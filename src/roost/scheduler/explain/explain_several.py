@@ -41,19 +41,17 @@ def explain_several(product: Trial, request: Request, *, seed: int) -> Explanati
     trial = product.fork(random=draws).decide(request)
     if trial.is_granted and trial.part is not None and trial.part.is_within:
         return product.explainer.explain(single)
+    whole = product.fork(random=draws)
+    whole.scheduler.is_partitioned = False  # The request was decided on the whole fleet.
     if trial.is_granted:
-        whole = product.fork(random=draws)
-        whole.scheduler.is_partitioned = False
         return whole.explainer.explain(single)
     changes = product.explainer.changes(request, seed=draws.seed())
-    partial = product.fork(random=draws)
-    partial.scheduler.is_partitioned = False  # The request was refused in the whole fleet.
     if trial.found:
         fewer = msgspec.structs.replace(single, count=trial.found)
-        partial.scheduler.keeps_consumed = True
-        partial.decide(fewer)
-        text, hosts = f"{trial.found:,} instances instead of {request.count:,}", product.explainer.explain(single).left
+        text, hosts = f"{trial.found:,} instances instead of {request.count:,}", whole.explainer.explain(single).left
+        whole.scheduler.keeps_consumed = True
+        whole.decide(fewer)
         changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
     empty = product.without_consumers(random=draws).decide(request)
     never = Never(could_fit=empty.is_granted, reason=empty.reason)
-    return partial.explainer.explain(single, changes=changes, never=never)
+    return whole.explainer.explain(single, changes=changes, never=never)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from roost.errors import BadSettings, quote_value
-from roost.store.url_ports import check_port
+from roost.store.servers.url_ports import check_port
 
 SCHEMES = ("mysql://", "mysql+pymysql://", "mariadb://", "mariadb+pymysql://")
 _PORT = 3306

@@ -3,6 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
@@ -10,13 +11,14 @@ from roost.store.dump import parts_of
 from roost.store.mariadb.bulk_reader import closing_after, connect_reader, pages, scan
 from roost.store.mariadb.connection import Connection, translate_errors
 from roost.store.mariadb.leases import Lease
-from roost.store.mariadb.link import DEFAULTS, History, close_connection, connect, read_history
+from roost.store.mariadb.link import DEFAULTS, close_connection, connect, read_history
 from roost.store.mariadb.script import fill_in, literal
 from roost.store.mariadb.writers import read_vector
 from roost.store.rules.codec import decode_writes, pack_writes
-from roost.store.rules.feed.visible_changes import VisibleChanges
+from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, find_mark
 from roost.store.rules.prune import Snapshot
-from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
+from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_whole
+from roost.store.servers.server_link import History
 
 LEASE = "snapshot"  # of the process that writes a snapshot, and of pruning
 # Parts to delete per call.
@@ -83,11 +85,12 @@ def past(
     connection = connect_reader(url, deadline_s=deadline_s)
     try:
         with translate_errors():
-            base = _find_base(connection, visible.vector)
+            are_stored = partial(_are_stored, connection)
+            base = find_base(connection.execute(_HEADS).rows, visible.vector, are_stored)
             if base is None:
                 close_connection(connection)
                 return None
-            known = None if after is None else _find_mark(connection, after, visible.vector)
+            known = None if after is None else find_mark(after, visible.vector, are_stored)
             own = _find_own(connection, visible)
     except BaseException:
         connection.drop()
@@ -97,23 +100,6 @@ def past(
     return Past(
         closing_after(connection, _writes_of(connection, base_position, missing)), own, is_after=known is not None
     )
-
-
-def _find_base(connection: Connection, vector: Vector) -> tuple[int, Vector] | None:
-    """Return the newest snapshot with known changes only, if all changes since are stored."""
-    for position, seen in connection.execute(_HEADS).rows:
-        base = Vector.from_text(seen.split(" ")[0])
-        if vector.covers(base):
-            return (position, base) if _are_stored(connection, vector.missing_in(base)) else None
-    return None
-
-
-def _find_mark(connection: Connection, after: FeedMark, vector: Vector) -> Vector | None:
-    """Return the changes of a mark; None: the decision has not seen all of them, or changes since were deleted."""
-    if not is_vector_text(after.visible):
-        return None
-    mark = VisibleChanges.from_text(after.visible).vector
-    return mark if vector.covers(mark) and _are_stored(connection, vector.missing_in(mark)) else None
 
 
 def _are_stored(connection: Connection, missing: Missing) -> bool:

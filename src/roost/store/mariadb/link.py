@@ -1,16 +1,14 @@
 """A connection to MariaDB; after a loss, it is replaced by one to the first host with an answer."""
 
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pymysql
 
 from roost.errors import BadSettings, RoostError, StoreBroken, StoreBusy, StoreGone, StoreMissing, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
-from roost.observe import log, metrics
 from roost.store.mariadb.address import Address, Host, read_url
 from roost.store.mariadb.connection import (
     LABEL,
@@ -30,6 +28,7 @@ from roost.store.mariadb.connection import (
 from roost.store.mariadb.script import fill_in, literal
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
+from roost.store.servers.server_link import History, has_failed_over, retry
 
 Outcome = TypeVar("Outcome")
 DEFAULTS = Settings()
@@ -43,7 +42,6 @@ _CONNECT_TIMEOUT_MIN_S = 2.0
 _SERVER_SHARE = 0.8
 _IDLE_S = 60  # of a transaction
 _END_TIMEOUT_S = 5
-_PAUSE_S = 0.1
 _OLDEST_VERSION = (10, 6)
 _RACES_MAX = 5
 _OPTIONS = f"""
@@ -52,17 +50,16 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_O
     idle_transaction_timeout = {_IDLE_S}"""
 _SERVER = """
 SELECT @@version, @@read_only, @@max_allowed_packet, CONCAT_WS(':', @@hostname, @@port, @@server_id, @@socket),
-    (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_CLUSTER_STATE_UUID')"""
+    (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_CLUSTER_STATE_UUID'),
+    EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES
+            WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')
+    AND (EXISTS (SELECT 1 FROM information_schema.GLOBAL_STATUS
+                 WHERE VARIABLE_NAME = 'WSREP_READY' AND VARIABLE_VALUE <> 'ON')
+         OR EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES
+                    WHERE VARIABLE_NAME = 'WSREP_REJECT_QUERIES' AND VARIABLE_VALUE <> 'NONE'))"""
 # Each link holds a lock with its own name, so the server knows all its connections. A connection releases it at its
 # end, after its transaction.
 _LOCK_NAME = "roost {:016x}"
-
-
-class History(NamedTuple):
-    """The history of a database: the state of a process belongs to one history."""
-
-    epoch: int  # changes with each restore
-    timeline: str  # changes with the server, but not within a cluster
 
 
 class Link:
@@ -129,13 +126,12 @@ class Link:
         if not self._connection.open:
             connection, history = retry(self._connect, wait_s=self._settings.wait_s)
             previous = self._failed_over or self.history
-            if previous is not None and previous.epoch != history.epoch:
+            try:
+                if has_failed_over(previous, history):
+                    self._failed_over = history
+            except DatabaseRestored:
                 connection.drop()
-                raise DatabaseRestored
-            if previous is not None and previous.timeline != history.timeline:
-                metrics.TIMELINE_CHANGES.inc()
-                log.event("database_failed_over", before=previous.timeline, after=history.timeline)
-                self._failed_over = history
+                raise
             self._connection, self._current = connection, history
         return self._connection
 
@@ -289,24 +285,6 @@ def read_history(connection: Connection) -> History:
     return History(epoch, connection.server.timeline)
 
 
-def retry(attempt: Callable[[], Outcome], *, wait_s: float) -> Outcome:
-    """Repeat an attempt to reach the server until it succeeds, and return its result.
-
-    Raises:
-        StoreGone, StoreMissing, StoreBusy: no attempt succeeded within ``wait_s``.
-    """
-    end_s = time.monotonic() + wait_s
-    while True:
-        started_s = time.monotonic()
-        try:
-            return attempt()
-        except (StoreGone, StoreMissing, StoreBusy):
-            now_s = time.monotonic()
-            if now_s + (now_s - started_s) > end_s:
-                raise  # Another attempt of this length would end too late.
-            time.sleep(_PAUSE_S)
-
-
 def connect(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s, wait_s: float = DEFAULTS.wait_s) -> Connection:
     """Connect to the first host with an answer and write access, in autocommit mode.
 
@@ -370,10 +348,13 @@ def _set_up(connection: Connection, deadline_s: float) -> Server:
             _SERVER,
         ]
     )
-    version, is_read_only, packet_bytes, address, cluster = found.rows[0]
+    version, is_read_only, packet_bytes, address, cluster, is_refusing = found.rows[0]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
     if "MariaDB" not in version or numbers < _OLDEST_VERSION:
         raise StoreBroken(f"store.url leads to MySQL or MariaDB {version}: Roost needs MariaDB 10.6 or newer")
+    # Such a node still answers queries without tables, so the next host would never be tried.
+    if is_refusing:
+        raise StoreGone("MariaDB: this node of the cluster has no majority, or is being taken out")
     is_cluster = bool(cluster) and cluster.strip("0-") != ""
     timeline = (cluster if is_cluster else address).replace(" ", "_")
     return Server(timeline, is_cluster, bool(is_read_only), packet_bytes)

@@ -43,14 +43,16 @@ from roost.store.rules.prune import (
 )
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, UPKEEP, WRITE_CHECK, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
+from roost.store.servers.server_link import retry
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 16
-# Upper bounds of the random pause after a lost race. Without it, a node of a cluster can lose 25 races in a row.
-_PAUSE_FIRST_S, _PAUSE_MAX_S = 0.002, 0.128
+# Upper bound of the random pause after a lost race; it begins with the duration of the attempt, and doubles. Without a
+# pause, a node of a cluster can lose 25 races in a row.
+_PAUSE_MAX_S = 0.5
 # A commit fails after this many answers that did not come in time: the client has waited long enough.
 _LATE_MAX = 2
 _CREATIONS = "creations"  # the lease of ``order_creations``
@@ -122,7 +124,8 @@ class MariaStore:
         self._beats: Heartbeat | None = None  # None: it only reads
         if may_create:
             self._beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
-            self._link = link.Link(url, settings=settings, process=self._beats.process)
+            with self._beats.stop_on_error():
+                self._link = link.Link(url, settings=settings, process=self._beats.process)
         else:
             self._link = link.Link(url, settings=settings, role="reader")
         self._snapshots = SnapshotProcess(url)
@@ -138,7 +141,7 @@ class MariaStore:
     def load(self) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         load = partial(mariadb_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
-        history, vector, loaded = link.retry(load, wait_s=self._settings.wait_s)
+        history, vector, loaded = retry(load, wait_s=self._settings.wait_s)
         self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
         self._writer.follow(vector)
@@ -197,6 +200,7 @@ class MariaStore:
             self._beats.note_decision()
         is_lost, late_count = False, 0
         for attempt in range(_ROUNDS):
+            started_s = time.monotonic()
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
@@ -218,7 +222,8 @@ class MariaStore:
                 if isinstance(error, Duplicate) and error.key == _WRITER_KEY:
                     self._writer.lose()
                 if isinstance(error, LostRace):
-                    time.sleep(random.uniform(0.0, min(_PAUSE_FIRST_S * 2**attempt, _PAUSE_MAX_S)))
+                    duration_s = time.monotonic() - started_s
+                    time.sleep(random.uniform(0.0, min(duration_s * 2**attempt, _PAUSE_MAX_S)))
         raise Unavailable("MariaDB: a commit lost its connection, or a race with others, too often: retry later")
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:

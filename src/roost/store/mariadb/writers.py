@@ -141,10 +141,4 @@ def drop_empty(connection: Connection) -> None:
 def read_vector(connection: Connection) -> Vector:
     """Return all visible changes of the running transaction, as a vector."""
     ((high,),) = connection.execute(HIGH).rows
-    last, closed = dict[int, int](), dict[int, int]()
-    for writer, seq, is_closed in connection.execute(fill_in(_ALL, (NO_CHANGE,))).rows:
-        if not is_closed:
-            last[writer] = seq
-        elif seq != NO_CHANGE:
-            closed[writer] = seq
-    return Vector(high, last, closed)
+    return Vector.from_rows(high, connection.execute(fill_in(_ALL, (NO_CHANGE,))).rows)

@@ -1,8 +1,8 @@
 """The heartbeat of a process: a thread for a regular, short write."""
 
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from roost.errors import RoostError
@@ -78,6 +78,15 @@ class Heartbeat:
         if not self._is_known_to_decide:
             self._is_known_to_decide = True
             self._wake.set()
+
+    @contextmanager
+    def stop_on_error(self) -> Iterator[None]:
+        """End the heartbeats if the block fails, since the process then serves nothing."""
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End the thread and the heartbeats.

@@ -1,8 +1,12 @@
 """The live processes of a database, and the oldest of their programs."""
 
+import os
+import socket
 from collections.abc import Sequence
 
+from roost import __version__
 from roost.ports import LiveWriter
+from roost.store.rules.schema import SCHEMA_VERSION
 
 # Interval of the heartbeats of a process, and the age from which a process does not count as live. A process may miss
 # two heartbeats, such as during a failover.
@@ -12,6 +16,11 @@ LIVE_S = 3 * BEAT_S
 DECIDING_S = 600.0
 # Age from which the row of a process that crashed is deleted.
 KEPT_S = 3600.0
+
+
+def describe_process(process: int) -> tuple[int, str, str, str]:
+    """Return the first columns of the heartbeats of this process: number, version, schema and machine."""
+    return process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}"
 
 
 def lowest_schema(writers: Sequence[LiveWriter]) -> str:

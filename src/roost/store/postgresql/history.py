@@ -3,6 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from roost.model.writes import Write
@@ -11,13 +12,14 @@ from roost.store.dump import parts_of
 from roost.store.postgresql import older_history
 from roost.store.postgresql.bulk_reader import bodies, closing_after, connect_reader
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
+from roost.store.postgresql.link import DEFAULTS, HISTORY, connect, translate_errors
 from roost.store.postgresql.writers import read_vector
 from roost.store.rules.codec import decode_writes, pack_writes
-from roost.store.rules.feed.visible_changes import VisibleChanges
+from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, find_mark
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.rules.vector import ChangeKey, Found, Missing, Vector, is_vector_text, is_whole
+from roost.store.servers.server_link import History
 
 # Parts to delete per call.
 _DROPPED_PER_CALL = 8
@@ -104,11 +106,12 @@ def past(
     with translate_errors():
         connection = connect_reader(url, deadline_s=deadline_s)
         try:
-            base = _find_base(connection, visible.vector)
+            are_stored = partial(_are_stored, connection)
+            base = find_base(connection.execute(_HEADS.encode()).fetchall(), visible.vector, are_stored)
             if base is None:
                 connection.close()
                 return None
-            known = None if after is None else _find_mark(connection, after, visible.vector)
+            known = None if after is None else find_mark(after, visible.vector, are_stored)
             own = _find_own(connection, visible)
         except BaseException:
             connection.close()
@@ -118,23 +121,6 @@ def past(
     return Past(
         closing_after(connection, _writes_of(connection, base_position, missing)), own, is_after=known is not None
     )
-
-
-def _find_base(connection: Connection, vector: Vector) -> tuple[int, Vector] | None:
-    """Return the newest snapshot with known changes only, if all changes since are stored."""
-    for position, seen in connection.execute(_HEADS.encode()).fetchall():
-        base = Vector.from_text(seen.split(" ")[0])
-        if vector.covers(base):
-            return (position, base) if _are_stored(connection, vector.missing_in(base)) else None
-    return None
-
-
-def _find_mark(connection: Connection, after: FeedMark, vector: Vector) -> Vector | None:
-    """Return the changes of a mark; None: the decision has not seen all of them, or changes since were deleted."""
-    if not is_vector_text(after.visible):
-        return None
-    mark = VisibleChanges.from_text(after.visible).vector
-    return mark if vector.covers(mark) and _are_stored(connection, vector.missing_in(mark)) else None
 
 
 def _are_stored(connection: Connection, missing: Missing) -> bool:

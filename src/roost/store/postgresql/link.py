@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -23,14 +23,13 @@ from roost.errors import (
     first_line,
 )
 from roost.model.settings.roost_settings import Store as Settings
-from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
-from roost.store.url_ports import check_port
+from roost.store.servers.server_link import History, has_failed_over, retry
+from roost.store.servers.url_ports import check_port
 
-Result = TypeVar("Result")
 DEFAULTS = Settings()
 # The state of a process is valid as long as the history of the database is the same. A restore ends all connections and
 # changes the epoch. A failover changes the timeline, and may lose changes.
@@ -53,7 +52,6 @@ _SERVER_KEEPALIVE = (
 # error names the reason, and the connection stays usable.
 _SERVER_SHARE = 0.8
 _END_TIMEOUT_MS = 5000
-_PAUSE_S = 0.1
 # All statements find their rows by key, regardless of statistics, and are planned once: planning the statement of a
 # claim takes longer than running it. A ``statement_timeout`` would end the wait for a standby with success, so there is
 # none.
@@ -102,13 +100,6 @@ class CommitUnconfirmed(StoreGone):
         super().__init__(
             "PostgreSQL: no synchronous standby confirms commits: the last one may be lost with the primary"
         )
-
-
-class History(NamedTuple):
-    """The history of a database: the state of a process belongs to one history."""
-
-    epoch: int  # changes with each restore
-    timeline: str  # changes with each failover; may decrease
 
 
 class Link:
@@ -180,13 +171,12 @@ class Link:
             connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
             self._opened_s = opened_s
             previous = self._failed_over or self.history
-            if previous is not None and previous.epoch != history.epoch:
+            try:
+                if has_failed_over(previous, history):
+                    self._failed_over = history
+            except DatabaseRestored:
                 connection.close()
-                raise DatabaseRestored
-            if previous is not None and previous.timeline != history.timeline:
-                metrics.TIMELINE_CHANGES.inc()
-                log.event("database_failed_over", before=previous.timeline, after=history.timeline)
-                self._failed_over = history
+                raise
             self._connection = connection
         return self._connection
 
@@ -352,24 +342,6 @@ def _refuse_pooler(connection: Connection) -> None:
             "store.url leads to a connection pooler: use the address of the PostgreSQL server, or set store.pooler to "
             "session if the pooler works by session; pools by transaction or statement do not work"
         )
-
-
-def retry(attempt: Callable[[], Result], *, wait_s: float) -> Result:
-    """Repeat an attempt to reach the server until it succeeds, and return its result.
-
-    Raises:
-        StoreGone, StoreMissing: no attempt succeeded within ``wait_s``.
-    """
-    end_s = time.monotonic() + wait_s
-    while True:
-        started_s = time.monotonic()
-        try:
-            return attempt()
-        except (StoreGone, StoreMissing):
-            now_s = time.monotonic()
-            if now_s + (now_s - started_s) > end_s:
-                raise  # Another attempt of this length would end too late.
-            time.sleep(_PAUSE_S)
 
 
 def connect(

@@ -46,6 +46,7 @@ from roost.store.rules.prune import (
 )
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.rules.vector import NO_CHANGE, ChangeKey
+from roost.store.servers.server_link import retry
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
@@ -123,7 +124,8 @@ class PostgresStore:
         self._beats: Heartbeat | None = None  # None: it only reads
         if may_create:
             self._beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
-            self._link = link.Link(url, settings=settings, process=self._beats.process)
+            with self._beats.stop_on_error():
+                self._link = link.Link(url, settings=settings, process=self._beats.process)
         else:
             self._link = link.Link(url, settings=settings, role="reader")
         if may_create and (count := self._link.count_unused_standbys()):
@@ -145,7 +147,7 @@ class PostgresStore:
     def load(self) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
-        history, vector, loaded = link.retry(load, wait_s=self._settings.wait_s)
+        history, vector, loaded = retry(load, wait_s=self._settings.wait_s)
         self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
         self._writer.follow(vector)

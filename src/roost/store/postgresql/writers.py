@@ -113,10 +113,4 @@ def read_vector(connection: Connection) -> Vector:
     """Return all visible changes of the running transaction, as a vector."""
     row = connection.execute(_HIGH).fetchone()
     assert row is not None
-    last, closed = dict[int, int](), dict[int, int]()
-    for writer, seq, is_closed in connection.execute(_ALL, {"none": NO_CHANGE}).fetchall():
-        if not is_closed:
-            last[writer] = seq
-        elif seq != NO_CHANGE:
-            closed[writer] = seq
-    return Vector(row[0], last, closed)
+    return Vector.from_rows(row[0], connection.execute(_ALL, {"none": NO_CHANGE}).fetchall())

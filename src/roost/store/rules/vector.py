@@ -53,6 +53,22 @@ class Vector:
     last: Mapping[int, int] = field(default_factory=dict)
     closed: Mapping[int, int] = field(default_factory=dict, compare=False)  # the same of recently closed writers
 
+    @classmethod
+    def from_rows(cls, high: int, rows: Iterable[tuple[int, int, bool]]) -> "Vector":
+        """Return the vector of all changes in a database.
+
+        Args:
+            high: the newest writer.
+            rows: the open writers and the last closed one: id, number of its last change, and whether it is closed.
+        """
+        last, closed = dict[int, int](), dict[int, int]()
+        for writer, seq, is_closed in rows:
+            if not is_closed:
+                last[writer] = seq
+            elif seq != NO_CHANGE:
+                closed[writer] = seq
+        return cls(high, last, closed)
+
     def last_of(self, writer: int) -> int | None:
         """Return the number of the last known change of an open writer; None: it is closed, or unknown."""
         return self.last.get(writer)

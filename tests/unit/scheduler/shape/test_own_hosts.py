@@ -68,7 +68,7 @@ def test_decision_names_its_part(roost):
     assert decision.picks[0].host in own_names(roost)
     assert {pick.host for picks in decision.alternates.values() for pick in picks} < set(own_names(roost))
     lines = lines_of(roost, decision)
-    assert "chosen within the deciding process's part of the fleet, of 3 processes" in lines
+    assert "chosen within the part of the deciding process, one of 3 parts of the fleet" in lines
     assert any(line.startswith("own_hosts") and "are in the parts of 2 other processes" in line for line in lines)
 
 
@@ -77,7 +77,7 @@ def test_request_without_an_own_host_gets_another(roost):
     decision = roost.decide(small_request(ignore_hosts=own))
     assert decision.picks[0].host not in own
     assert [stage.rule for stage in decision.stages].count("own_hosts") == 0
-    text = "no host fits within the deciding process's part of the fleet, of 3 processes: chosen elsewhere"
+    text = "no host fits within the part of the deciding process, one of 3 parts of the fleet: chosen elsewhere"
     assert text in lines_of(roost, decision)
 
 
@@ -85,13 +85,15 @@ def test_instances_that_do_not_fit_together_use_the_whole_fleet(roost):
     decision = roost.decide(small_request(count=HOSTS, vcpus=8))
     assert {pick.host for pick in decision.picks} == {f"h{number}" for number in range(HOSTS)}
     assert decision.part == FleetPart(5, (5, 6, 7), is_within=False)
-    text = "not all instances fit within the deciding process's part of the fleet, of 3 processes: chosen elsewhere"
+    text = (
+        "not all instances fit within the part of the deciding process, one of 3 parts of the fleet: chosen elsewhere"
+    )
     lines = lines_of(roost, decision)
     assert text in lines
     assert not any(line.startswith("own_hosts") for line in lines)
     refused = roost.decide(small_request())
     assert not refused.is_granted
-    text = "no host fits within the deciding process's part of the fleet, of 3 processes: none elsewhere"
+    text = "no host fits within the part of the deciding process, one of 3 parts of the fleet: none elsewhere"
     assert text in lines_of(roost, refused)
 
 
@@ -102,3 +104,9 @@ def test_dry_run_equals_the_decision(roost):
         assert [pick.host for pick in dry.picks] == [pick.host for pick in real.picks]
         assert dry.part == real.part
         assert dry.stages == real.stages
+
+
+def test_hosts_for_fewer_instances_are_counted_in_the_whole_fleet(roost):
+    refused = roost.decide(small_request(count=HOSTS + 1, vcpus=8))
+    (fewer,) = (change for change in roost.why(refused.uuid).explanation.changes if change.kind == "count")
+    assert (fewer.text, fewer.hosts) == (f"{HOSTS} instances instead of {HOSTS + 1}", HOSTS)

@@ -14,7 +14,7 @@ class Recorder(Connection):
     """A connection that records its round trips."""
 
     def __init__(self, *, is_cluster):
-        self.server = Server("one", is_cluster=is_cluster, packet_bytes=2**24)
+        self.server = Server("one", is_cluster=is_cluster, is_read_only=False, packet_bytes=2**24)
         self.round_trips = []
 
     def execute(self, text, *, is_synced=False):

@@ -1,10 +1,7 @@
 """Heartbeats of the processes of a MariaDB database, and the list of live processes."""
 
-import os
-import socket
 from collections.abc import Sequence
 
-from roost import __version__
 from roost.errors import RoostError
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
@@ -12,8 +9,7 @@ from roost.store.mariadb.connection import Connection
 from roost.store.mariadb.link import Link, is_connected
 from roost.store.mariadb.script import fill_in
 from roost.store.mariadb.versions.read_schema import check_schema, read_schema
-from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S
-from roost.store.rules.schema import SCHEMA_VERSION
+from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S, describe_process
 
 _NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
 _BEAT = f"""
@@ -42,7 +38,7 @@ class Heartbeats:
     def __init__(self, url: str, *, settings: Settings) -> None:
         self._link = Link(url, settings=settings, role="heartbeat")
         self.process = self._link.process
-        self._values = (self.process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}")
+        self._values = describe_process(self.process)
 
     def begin(self) -> None:
         """Write the first heartbeat, unless the database needs another program.

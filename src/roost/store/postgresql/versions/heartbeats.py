@@ -1,20 +1,15 @@
 """Heartbeats of the processes of a PostgreSQL database, and the list of live processes."""
 
-import os
-import socket
-
 import psycopg
 from psycopg import errors
 
-from roost import __version__
 from roost.errors import RoostError, StoreBusy, StoreGone, first_line
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
-from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S
+from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S, describe_process
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import ConnectionLost, Link
 from roost.store.postgresql.versions.read_schema import check_schema, read_schema
-from roost.store.rules.schema import SCHEMA_VERSION
 
 # Held by an upgrade that may refuse older programs. So a starting process either sees its result, or is seen by it.
 OPENING_LOCK = "pg_advisory_xact_lock(hashtext('roost program'))"
@@ -60,7 +55,7 @@ class Heartbeats:
     def __init__(self, url: str, *, settings: Settings) -> None:
         self._link = Link(url, settings=settings, role="heartbeat")
         self.process = self._link.process
-        self._values = (self.process, __version__, SCHEMA_VERSION, f"{socket.gethostname()}:{os.getpid()}")
+        self._values = describe_process(self.process)
 
     def begin(self) -> None:
         """Write the first heartbeat, unless the database needs another program.

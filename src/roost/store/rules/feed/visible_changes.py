@@ -1,9 +1,10 @@
 """The changes that a decision saw, as stored with it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from roost.store.rules.vector import NO_CHANGE, Vector
+from roost.ports import FeedMark
+from roost.store.rules.vector import NO_CHANGE, Missing, Vector, is_vector_text
 
 
 class VisibleChanges(NamedTuple):
@@ -30,6 +31,36 @@ class VisibleChanges(NamedTuple):
             if known is not None or writer > self.vector.high:
                 last[writer] = NO_CHANGE if known is None else known
         return last
+
+
+def find_base(
+    heads: Iterable[tuple[int, str]], vector: Vector, are_stored: Callable[[Missing], bool]
+) -> tuple[int, Vector] | None:
+    """Return the newest snapshot with known changes only, if all changes since are stored.
+
+    Args:
+        heads: positions of all snapshots, newest first, each with its vector as text; more may follow after a blank.
+        vector: the known changes.
+        are_stored: returns whether the feed has all these changes.
+    """
+    for position, seen in heads:
+        base = Vector.from_text(seen.split(" ")[0])
+        if vector.covers(base):
+            return (position, base) if are_stored(vector.missing_in(base)) else None
+    return None
+
+
+def find_mark(after: FeedMark, vector: Vector, are_stored: Callable[[Missing], bool]) -> Vector | None:
+    """Return the changes of a mark; None: not all of them are known, or changes since were deleted.
+
+    Args:
+        after: the mark.
+        vector, are_stored: as for ``find_base``.
+    """
+    if not is_vector_text(after.visible):
+        return None
+    mark = VisibleChanges.from_text(after.visible).vector
+    return mark if vector.covers(mark) and are_stored(vector.missing_in(mark)) else None
 
 
 def visible_text(vector_text: str, process: int, timeline: str) -> str:
