@@ -366,23 +366,6 @@ def test_absent_database_is_missing(postgres_server):
             use()
 
 
-def test_role_that_does_not_own_the_database_gets_advice(postgres_server):
-    def execute(text, database=""):
-        with psycopg.connect(f"{postgres_server}{database}", autocommit=True) as connection:
-            connection.execute(text)
-
-    execute("CREATE ROLE guest LOGIN")
-    execute("CREATE DATABASE unowned")
-    try:
-        execute("REVOKE CREATE ON SCHEMA public FROM public", "&dbname=unowned")  # as since PostgreSQL 15
-        url = f"{postgres_server.replace('roost@', 'guest@')}&dbname=unowned"
-        with pytest.raises(StoreBroken, match=r"permission denied for schema public; make the role .* ALTER DATABASE"):
-            PostgresStore(url, settings=StoreSettings())
-    finally:
-        execute("DROP DATABASE unowned WITH (FORCE)")
-        execute("DROP ROLE guest")
-
-
 def test_a_read_only_database_is_a_clear_error(two, postgres_url):
     first, second = two
     name = first._link.connection.info.dbname
