@@ -1,5 +1,6 @@
 """A process of its own that opens a database and says what that cost: ``python -m bench.opened DATABASE``.
 
+Then it writes a column file, and another process opens the database from it; those figures begin with ``file_``.
 ``--phases`` measures the parts of loading instead. ``--decisions N`` also decides N requests with 1 and with 50 shapes.
 """
 
@@ -7,10 +8,14 @@ import argparse
 import gc
 import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -26,7 +31,8 @@ from roost.engine.fill.table_columns import LabelColumns, Part
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import Write
 from roost.settings import load_settings
-from roost.store.backends import open_store
+from roost.store.backends import database_at, is_shared, open_store
+from roost.store.column_file.file_place import place_beside, place_in_folder
 
 _MIB = 2**20
 _SHAPES = (1, 50)
@@ -38,14 +44,18 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def open_database(database: str, *, decisions: int = 0) -> Figures:
-    """Open a database as a server does, and decide."""
+def open_database(database: str, *, decisions: int = 0, folder: str = "") -> Figures:
+    """Open a database as a server does, and decide.
+
+    Args:
+        folder: of a valid column file; empty: read all rows.
+    """
     settings = load_settings(None)
     # The first pass over a million hosts may take longer than requests are given.
     scheduler = msgspec.structs.replace(settings.scheduler, search_budget_s=60.0)
     settings = msgspec.structs.replace(settings, scheduler=scheduler)
     before, start, cpu_s = resident_bytes(), time.perf_counter(), time.process_time()
-    store = TimedStore(open_store(database, settings=StoreSettings()))
+    store = TimedStore(open_store(database, settings=_store_settings(folder)))
     with Roost(store, settings) as roost:
         took, cpu_s = time.perf_counter() - start, time.process_time() - cpu_s
         gc.collect()
@@ -63,6 +73,29 @@ def open_database(database: str, *, decisions: int = 0) -> Figures:
         for shapes in _SHAPES if decisions else ():
             figures |= _decide(roost, store, shapes=shapes, decisions=decisions)
     return figures
+
+
+def _store_settings(folder: str) -> StoreSettings:
+    return StoreSettings(column_file=bool(folder), column_folder=folder)
+
+
+def open_from_file(database: str) -> Figures:
+    """Write a column file, and open the database from it in another process."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings, cpu_s = _store_settings(folder), time.process_time()
+        backend = database_at(database)
+        is_file = not is_shared(database)
+        path = place_beside(Path(database), settings) if is_file else place_in_folder(database, settings)
+        assert path is not None
+        assert backend.write_column_file(path)
+        figures = {"file_write_cpu_s": time.process_time() - cpu_s, "file_mib": path.stat().st_size / _MIB}
+        command = [sys.executable, "-m", "bench.opened", database, "--column-folder", folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        with closing(open_store(database, settings=settings)) as store:
+            assert store.load().is_cached
+    return figures | {f"file_{name}": value for name, value in found.items()}
 
 
 def _decide(roost: Roost, store: TimedStore, *, shapes: int, decisions: int) -> Figures:
@@ -98,7 +131,7 @@ def load_in_phases(database: str) -> Figures:
     figures: Figures = {}
     for way in ("", "by_row_"):
         watch, state = _Stopwatch(), State()
-        store = open_store(database, settings=StoreSettings())
+        store = open_store(database, settings=_store_settings(""))
         try:
             loaded = store.load()
             if way:
@@ -140,11 +173,14 @@ def main() -> None:
     parser.add_argument("database")
     parser.add_argument("--decisions", type=int, default=0)
     parser.add_argument("--phases", action="store_true")
+    parser.add_argument("--column-folder", default="", help="open from the valid column file in this folder")
     arguments = parser.parse_args()
     if arguments.phases:
         figures = load_in_phases(arguments.database)
     else:
-        figures = open_database(arguments.database, decisions=arguments.decisions)
+        figures = open_database(arguments.database, decisions=arguments.decisions, folder=arguments.column_folder)
+        if not arguments.column_folder:
+            figures |= open_from_file(arguments.database)
     print(json.dumps(figures))
 
 

@@ -28,8 +28,9 @@ from roost.model.writes import (
     ReuseSymbol,
     Write,
 )
+from roost.observe import log
 from roost.placement.group_limit import GroupLimit
-from roost.ports import Clock, DepartedInstance, IdKind, LiveWriter, Store
+from roost.ports import Clock, DepartedInstance, IdKind, LiveWriter, LoadedDatabase, Store
 
 # Number of identities fetched from the store at once.
 _BLOCK = 4096
@@ -179,17 +180,7 @@ class Current:
             yield self.store.reserve(kind, count)
 
     def _reload(self) -> None:
-        state = State()
-        self._date(state)
-        loaded = self.store.load()
-        try:
-            with pause_collection():
-                fill(state, loaded.parts)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
-        except KeyError as error:
-            raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
-        state.position = loaded.position
+        state = self._load()
         if self.state.consumer_index is not None:
             state.consumers()  # Build this index now: the next request for consumers may have little time.
         self.state = state
@@ -199,6 +190,38 @@ class Current:
         self._reused.clear()
         self.caches.clear()
         self._is_stale = False
+
+    def _load(self) -> State:
+        """Return the content of the store; read all rows if a column file leads to an error, or to another order."""
+        loaded = self.store.load()
+        if loaded.is_cached:
+            try:
+                state = self._fill(loaded)
+                if is_rising(state.providers.ids) and is_rising(state.hosts.ids):
+                    return state
+                problem = "later changes created providers or hosts in another order"
+            except Exception as error:  # noqa: BLE001  # a file of any content must not prevent a start
+                problem = repr(error)
+            log.event("column_file_refused", reason=problem)
+            loaded = self.store.load(from_rows=True)
+        try:
+            return self._fill(loaded)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
+        except KeyError as error:
+            raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
+
+    def _fill(self, loaded: LoadedDatabase) -> State:
+        """Return a new state with the content of a store."""
+        state = State()
+        self._date(state)
+        with pause_collection():
+            fill(state, loaded.parts)
+            for write in loaded.later:
+                apply(state, write)
+            recount_hosts(state)
+        state.position = loaded.position
+        return state
 
     def new_id(self, kind: IdKind) -> int:
         """Return an identity that no other process gets."""

@@ -11,8 +11,9 @@ _DAY_S = 86_400.0
 def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
     """Delete some evidence, feed, snapshots and work that exceed the settings; return the number of deleted rows.
 
-    If a snapshot is due, start it in another process.
+    If a snapshot or a column file is due, start it in another process.
     """
+    store.start_column_file()
     if bounds.snapshot_every_bytes:
         store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
     oldest_s = now_s - bounds.evidence_keep_days * _DAY_S
@@ -38,7 +39,8 @@ class Tidier:
         self._acts = 0
 
     def __call__(self, accepted: int) -> None:
-        """Count commits, and prune when enough have accumulated."""
+        """Count commits, and prune when enough have accumulated; start to write a due column file."""
+        self._store.start_column_file()
         self._acts += accepted
         if self._acts >= PRUNE_EVERY:
             self._acts = 0

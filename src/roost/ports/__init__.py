@@ -110,8 +110,12 @@ class Store(Protocol):
     def is_shared(self) -> bool:
         """Whether other processes may write too."""
 
-    def load(self) -> LoadedDatabase:
-        """Read everything as of one moment; ``changes`` continues from there."""
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
+        """Read everything as of one moment; ``changes`` continues from there.
+
+        Args:
+            from_rows: whether to read all rows, even if a column file is valid.
+        """
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """Return the first of ``count`` identities that no other process gets."""
@@ -220,6 +224,9 @@ class Store(Protocol):
         Args:
             every_bytes: approximate size of the feed between two snapshots, >= 1.
         """
+
+    def start_column_file(self) -> bool:
+        """Start writing the column file in another process, if it is due; return whether it was started."""
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """Return the content of the database at the time of a decision; None: it was deleted.

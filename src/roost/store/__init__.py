@@ -19,8 +19,9 @@ writes, they call ``judge`` on the rows of the batch.
 ``work_queries``: queries of operations, orders and other work.
 ``old_changes``: deletion of old records of changes.
 ``dump``: a whole database as writes.
-``snapshots``: the schedule of snapshots, and the process for writing them.
-``snapshot_program``: the program that writes a snapshot.
+``column_file``: a copy of a whole database in a file, from which a large fleet opens faster.
+``snapshots``: the schedule of snapshots, and the process for writing them and column files.
+``snapshot_program``: the program that writes a snapshot or a column file.
 ``backup``: backup and restore.
 ``backup_file``: the file format of a backup.
 ``audit``: checks of a database by plain SQL.

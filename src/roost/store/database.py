@@ -1,14 +1,18 @@
 """The interface of a kind of database: opening, schema version, backup, snapshot and audit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 
+from roost.engine.fill.table_columns import Part
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter, Store
+from roost.store.column_file.file_layout import ColumnBase
+from roost.store.column_file.write_columns import write_columns
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import Schema, Table
 
@@ -148,6 +152,19 @@ class Database(ABC):
         Raises:
             Unavailable: the database cannot be used.
         """
+
+    @abstractmethod
+    def load_columns(self) -> tuple[ColumnBase, Iterator[Part]]:
+        """Return the content for a column file, as of one moment."""
+
+    def write_column_file(self, path: Path) -> bool:
+        """Write its column file in this process; return False if another process writes it.
+
+        Raises:
+            ColumnFileRefused, OSError: it cannot be written; the previous one stays.
+            Unavailable: the database cannot be used.
+        """
+        return write_columns(path, load=self.load_columns, write=self.write)
 
     @abstractmethod
     def read_query(self) -> AbstractContextManager[Query]:

@@ -30,7 +30,7 @@ class DryStore:
         self._position = position
         self._next_ids = dict(next_ids)
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``. A dry run has no database to reload, so an error ends it.
 
         Raises:
@@ -70,6 +70,10 @@ class DryStore:
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. A dry run has no snapshots."""
+        return False
+
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``. A dry run has no file."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:

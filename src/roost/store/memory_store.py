@@ -107,7 +107,7 @@ class MemoryStore:
         """All present rows, for tests and checks."""
         return self._shared.tables
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``."""
         self._seen = self._shared.position
         self._own.clear()
@@ -172,6 +172,10 @@ class MemoryStore:
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. A memory store needs no snapshots."""
+        return False
+
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``. A memory store has no file."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:

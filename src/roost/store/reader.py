@@ -3,14 +3,15 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Never
+from typing import Never, TypeVar
 
-from roost.engine.fill.table_columns import Part
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, PutSymbol
+from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.writes.name_numbers import missing_standard
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past, Store, WorkReader
+
+P = TypeVar("P")
 
 # First identity for use in this process only: far above those of the database.
 _FIRST = 2**40
@@ -44,10 +45,12 @@ class ReadingStore:
         self._store = open_own()
         self._is_fixed = True
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``. Adds the missing standard resource classes and traits, as a server does at its start."""
-        loaded = self._store.load()
-        return LoadedDatabase(loaded.position, _add_standard_names(loaded.parts))
+        loaded = self._store.load(from_rows=from_rows)
+        names = _Names()
+        later = names.complete(names.watch(loaded.later))
+        return LoadedDatabase(loaded.position, names.watch(loaded.parts), later, loaded.is_cached)
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. The identities are for dry runs only; the database does not change."""
@@ -139,6 +142,10 @@ class ReadingStore:
         """See ``Store.start_snapshot``. The serving processes write snapshots."""
         return False
 
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``. The serving processes write it."""
+        return False
+
     def close(self) -> None:
         """See ``Store.close``."""
         self._store.close()
@@ -148,10 +155,20 @@ class ReadingStore:
         raise Unavailable("the database was opened for reading only; nothing was written")
 
 
-def _add_standard_names(parts: Iterator[Part]) -> Iterator[Part]:
-    classes, traits = set[str](), set[str]()
-    for part in parts:
-        if isinstance(part, PutSymbol):
-            (traits if part.kind == "trait" else classes).add(part.name)
-        yield part
-    yield from missing_standard(classes, traits, highest_trait=_FIRST)
+class _Names:
+    """The resource classes and traits of a database, as its content is read."""
+
+    def __init__(self) -> None:
+        self._classes, self._traits = set[str](), set[str]()
+
+    def watch(self, parts: Iterable[P]) -> Iterator[P]:
+        """Yield parts, and note their names."""
+        for part in parts:
+            if isinstance(part, PutSymbol):
+                (self._traits if part.kind == "trait" else self._classes).add(part.name)
+            yield part
+
+    def complete(self, writes: Iterable[Write]) -> Iterator[Write]:
+        """Yield writes, and then the standard names that are missing."""
+        yield from writes
+        yield from missing_standard(self._classes, self._traits, highest_trait=_FIRST)

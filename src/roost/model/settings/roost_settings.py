@@ -216,6 +216,16 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="Approximate bytes of the feed between snapshots of the state; 0: no snapshots.",
         ),
     ] = 64 * 2**20
+    column_file: Annotated[
+        bool,
+        Meta(description="Whether to keep a column file: a copy of the fleet from which a process starts faster."),
+    ] = True
+    column_folder: Annotated[
+        str,
+        Meta(
+            description="Folder of the column file. Empty: beside a SQLite file; for PostgreSQL and MariaDB, no file.",
+        ),
+    ] = ""
     deadline_s: Annotated[
         float, Meta(description="Database server: seconds without a reply until a statement counts as lost.")
     ] = 10.0

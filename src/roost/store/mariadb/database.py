@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
+from roost.engine.fill.table_columns import Part
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import database
+from roost.store.column_file.file_layout import ColumnBase
 from roost.store.mariadb import backup, bulk_reader, history, link
 from roost.store.mariadb.connection import LABEL, Connection, Duplicate, translate_errors
 from roost.store.mariadb.script import fill_in
@@ -83,6 +85,10 @@ class MariaDatabase(database.Database):
     def write_snapshot(self) -> bool:
         """See ``Database``."""
         return history.write_snapshot(self.url)
+
+    def load_columns(self) -> tuple[ColumnBase, Iterator[Part]]:
+        """See ``Database``."""
+        return history.load_columns(self.url)
 
     @contextmanager
     def read_query(self) -> Iterator[database.Query]:

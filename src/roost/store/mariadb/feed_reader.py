@@ -8,7 +8,7 @@ from roost.store.mariadb.link import EPOCH, Link
 from roost.store.mariadb.script import row_text
 from roost.store.mariadb.writers import HIGH
 from roost.store.rules.feed.known_changes import FeedRow, KnownChanges
-from roost.store.rules.vector import NewWriter, Vector
+from roost.store.rules.vector import NO_CHANGE, NewWriter, Vector
 
 # The first row has the epoch and the newest writer. Then come new writers, and changes; the body of the change that
 # closes a writer is empty. All parts of one statement see the same commits.
@@ -63,12 +63,39 @@ class FeedReader(KnownChanges):
     def _read_rows(self, vector: Vector, connection: Connection) -> tuple[Connection, bool, list[FeedRow]]:
         """Return the connection, whether the rows have the last known changes, and the rows."""
         is_compared = connection is not self._compared
-        known = [key for key in vector.last_changes() if is_compared or key[0] in vector.last]
-        after = ">=" if is_compared else ">"
-        where = " OR ".join(f"(writer = {writer} AND seq {after} {seq})" for writer, seq in known) or "FALSE"
-        body = (
-            f"IF((writer, seq) IN ({', '.join(map(row_text, known))}), NULL, body)" if known and is_compared else "body"
-        )
-        texts = (_HEAD, _WRITERS.format(high=vector.high), _CHANGES.format(body=body, where=where))
-        result = connection.execute(" UNION ALL ".join(texts), is_synced=True)
-        return connection, is_compared, [FeedRow(*row) for row in result.rows]
+        return connection, is_compared, _read_rows(connection, vector, is_compared=is_compared)
+
+
+def read_beyond(connection: Connection, vector: Vector) -> list[FeedRow] | None:
+    """Return all changes beyond a vector, all new writers, and the last known change of each writer.
+
+    Args:
+        connection: for reads as of one moment.
+
+    Returns:
+        None: writers are missing.
+    """
+    _, *rows = _read_rows(connection, vector, is_compared=True)
+    writers = [row for row in rows if row.seq is None]
+    advanced = vector.advance((), [NewWriter(row.writer, row.previous or 0) for row in writers])
+    if advanced is None:
+        return None
+    if writers:
+        _, *rows = _read_rows(connection, advanced, is_compared=True)
+    rows.sort(key=lambda row: (row.writer, NO_CHANGE if row.seq is None else row.seq))
+    return [*writers, *rows]
+
+
+def _read_rows(connection: Connection, vector: Vector, *, is_compared: bool) -> list[FeedRow]:
+    """Return the first row, new writers, and the changes beyond a vector.
+
+    Args:
+        is_compared: whether to read the last known change of each writer, too.
+    """
+    known = [key for key in vector.last_changes() if is_compared or key[0] in vector.last]
+    after = ">=" if is_compared else ">"
+    where = " OR ".join(f"(writer = {writer} AND seq {after} {seq})" for writer, seq in known) or "FALSE"
+    body = f"IF((writer, seq) IN ({', '.join(map(row_text, known))}), NULL, body)" if known and is_compared else "body"
+    texts = (_HEAD, _WRITERS.format(high=vector.high), _CHANGES.format(body=body, where=where))
+    result = connection.execute(" UNION ALL ".join(texts), is_synced=True)
+    return [FeedRow(*row) for row in result.rows]

@@ -3,16 +3,24 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
+from roost.engine.fill.table_columns import Part
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
+from roost.store.column_file.cached_load import read_cached
+from roost.store.column_file.file_layout import ColumnBase
+from roost.store.column_file.vector_base import VectorView
 from roost.store.dump import parts_of
 from roost.store.mariadb.bulk_reader import closing_after, connect_reader, pages, scan
 from roost.store.mariadb.connection import Connection, translate_errors
+from roost.store.mariadb.feed_reader import read_beyond
 from roost.store.mariadb.leases import Lease
 from roost.store.mariadb.link import DEFAULTS, close_connection, connect, read_history
 from roost.store.mariadb.script import fill_in, literal
+from roost.store.mariadb.versions.read_schema import read_schema
 from roost.store.mariadb.writers import read_vector
 from roost.store.rules.codec import decode_writes, pack_writes
 from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, find_mark
@@ -52,7 +60,9 @@ SELECT position, part FROM snapshot s
 WHERE NOT EXISTS (SELECT 1 FROM snapshot h WHERE h.position = s.position AND h.part = 0) LIMIT ?"""
 
 
-def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, Vector, LoadedDatabase]:
+def load(
+    url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s, columns: Path | None = None
+) -> tuple[History, Vector, LoadedDatabase]:
     """Return the history, the changes up to now, and the content after them; see ``Store.load``.
 
     It reads on its own connection, so commits continue meanwhile.
@@ -60,17 +70,51 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
     Args:
         url: see ``address``.
         deadline_s: of each answer.
+        columns: path of the column file; None: read all rows.
     """
+    with _open_view(url, deadline_s=deadline_s) as (connection, history, view):
+        cached = read_cached(columns, view)
+        if cached is None:
+            loaded = LoadedDatabase(view.base.position, _parts_of(connection))
+        else:
+            close_connection(connection)
+            loaded = LoadedDatabase(view.base.position, cached.parts, cached.later, is_cached=True)
+    return history, view.vector, loaded
+
+
+def load_columns(url: str) -> tuple[ColumnBase, Iterator[Part]]:
+    """See ``Database.load_columns``."""
+    with _open_view(url, deadline_s=DEFAULTS.bulk_deadline_s) as (connection, _, view):
+        return view.base, _parts_of(connection)
+
+
+@contextmanager
+def _open_view(url: str, *, deadline_s: float) -> Iterator[tuple[Connection, History, VectorView]]:
+    """Yield a connection for reads as of one moment; after an error, close it."""
     connection = connect_reader(url, deadline_s=deadline_s)
     try:
         with translate_errors():
             history, vector = read_history(connection), read_vector(connection)
             ((position,),) = connection.execute(POSITION).rows
+            yield (
+                connection,
+                history,
+                VectorView(
+                    lambda text: connection.execute(text).rows,
+                    partial(read_beyond, connection),
+                    vector=vector,
+                    position=position,
+                    schema=read_schema(connection).version,
+                    epoch=history.epoch,
+                ),
+            )
     except BaseException:
         connection.drop()
         raise
-    parts = parts_of(lambda table: scan(connection, table))
-    return history, vector, LoadedDatabase(position, closing_after(connection, parts))
+
+
+def _parts_of(connection: Connection) -> Iterator[Part]:
+    return closing_after(connection, parts_of(lambda table: scan(connection, table)))
 
 
 def past(

@@ -13,6 +13,8 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
+from roost.store.column_file.column_schedule import STATUS, ColumnSchedule, FleetStatus
+from roost.store.column_file.file_place import place_in_folder
 from roost.store.mariadb import history as mariadb_history
 from roost.store.mariadb import link, work, writers
 from roost.store.mariadb.connection import READ_ONLY_TEXT, Connection, ConnectionLost, Duplicate, LostRace
@@ -129,6 +131,7 @@ class MariaStore:
         else:
             self._link = link.Link(url, settings=settings, role="reader")
         self._snapshots = SnapshotProcess(url)
+        self._columns = ColumnSchedule(url, place_in_folder(url, settings))
         self._change_count = ChangeCount()
         self._reader: FeedReader | None = None  # None until ``load``
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
@@ -138,14 +141,17 @@ class MariaStore:
         self._newer_peers = NewerPeers()
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
-        load = partial(mariadb_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
+        columns = None if from_rows else self._columns.path
+        deadline_s = self._settings.bulk_deadline_s
+        load = partial(mariadb_history.load, self._url, deadline_s=deadline_s, columns=columns)
         history, vector, loaded = retry(load, wait_s=self._settings.wait_s)
         self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
         self._writer.follow(vector)
         self._reader, self._position = FeedReader(vector), loaded.position
+        self._columns.note_load(is_cached=loaded.is_cached)
         return loaded
 
     @property
@@ -442,9 +448,14 @@ class MariaStore:
         feed_bytes = int(changes * float(mean or 0))
         return is_due(changes, feed_bytes, age_s=age_s, every_bytes=every_bytes) and self._snapshots.start()
 
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``."""
+        return self._columns.start(lambda: FleetStatus(*self._link.read(STATUS)[0]))
+
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
+        self._columns.stop()
         if self._writer.id is not None and self._link.is_open:
             # After an error, another process closes it later.
             with (

@@ -7,10 +7,12 @@ from typing import Any
 
 import psycopg
 
+from roost.engine.fill.table_columns import Part
 from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import database
+from roost.store.column_file.file_layout import ColumnBase
 from roost.store.postgresql import backup, history, link
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.versions import heartbeats, prepare
@@ -85,6 +87,10 @@ class PostgresDatabase(database.Database):
     def write_snapshot(self) -> bool:
         """See ``Database``."""
         return history.write_snapshot(self.url)
+
+    def load_columns(self) -> tuple[ColumnBase, Iterator[Part]]:
+        """See ``Database``."""
+        return history.load_columns(self.url)
 
     @contextmanager
     def read_query(self) -> Iterator[database.Query]:

@@ -1,6 +1,7 @@
 """The new changes in the feed of a PostgreSQL database."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from roost.model.writes import Change
 from roost.store.postgresql.arrays import Array
@@ -69,8 +70,7 @@ class FeedReader(KnownChanges):
         if not self._is_compared and rows[0][4] is None:
             self._note(rows[0][0])
             return []  # Nothing is new, as in most calls.
-        found = (FeedRow(row[2], *row[3:]) for row in rows if row[2] is not None or row[4] is not None)
-        changes = self.extend(found, high=rows[0][1], is_compared=self._is_compared)
+        changes = self.extend(_feed_rows(rows), high=rows[0][1], is_compared=self._is_compared)
         if changes is not None:
             self._note(rows[0][0])
         return changes
@@ -88,6 +88,19 @@ class FeedReader(KnownChanges):
 
     def _statement_beyond(self, connection: Connection) -> tuple[str, Sequence[object]]:
         self._used, self._is_compared = connection, True
-        known = self._vector.last_changes()
-        columns = (Array("bigint", [writer for writer, _ in known]), Array("bigint", [seq for _, seq in known]))
-        return _BEYOND, (*columns, self._vector.high)
+        return _BEYOND, _beyond(self._vector)
+
+
+def read_beyond(connection: Connection, vector: Vector) -> Iterator[FeedRow]:
+    """Return all changes beyond a vector, all new writers, and the last known change of each writer."""
+    return _feed_rows(connection.execute(_BEYOND, _beyond(vector), prepare=False, binary=True).fetchall())
+
+
+def _beyond(vector: Vector) -> tuple[Array, Array, int]:
+    known = vector.last_changes()
+    writers, numbers = [writer for writer, _ in known], [seq for _, seq in known]
+    return Array("bigint", writers), Array("bigint", numbers), vector.high
+
+
+def _feed_rows(rows: Iterable[Any]) -> Iterator[FeedRow]:
+    return (FeedRow(row[2], *row[3:]) for row in rows if row[2] is not None or row[4] is not None)

@@ -3,16 +3,24 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from roost.engine.fill.table_columns import Part
 from roost.model.writes import Write
 from roost.ports import FeedMark, LoadedDatabase, Past
+from roost.store.column_file.cached_load import read_cached
+from roost.store.column_file.file_layout import ColumnBase
+from roost.store.column_file.vector_base import VectorView
 from roost.store.dump import parts_of
 from roost.store.postgresql import older_history
 from roost.store.postgresql.bulk_reader import bodies, closing_after, connect_reader
 from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.feed_reader import read_beyond
 from roost.store.postgresql.link import DEFAULTS, HISTORY, connect, translate_errors
+from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.postgresql.writers import read_vector
 from roost.store.rules.codec import decode_writes, pack_writes
 from roost.store.rules.feed.visible_changes import VisibleChanges, find_base, find_mark
@@ -68,7 +76,9 @@ DELETE FROM snapshot WHERE (position, part) IN (
     WHERE NOT EXISTS (SELECT 1 FROM snapshot h WHERE h.position = s.position AND h.part = 0) LIMIT %s)"""
 
 
-def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, Vector, LoadedDatabase]:
+def load(
+    url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s, columns: Path | None = None
+) -> tuple[History, Vector, LoadedDatabase]:
     """Return the history, the changes up to now, and the content after them; see ``Store.load``.
 
     It reads on its own connection, so commits continue meanwhile.
@@ -76,19 +86,51 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
     Args:
         url: a URL of libpq.
         deadline_s: of each statement.
+        columns: path of the column file; None: read all rows.
     """
+    with _open_view(url, deadline_s=deadline_s) as (connection, history, view):
+        cached = read_cached(columns, view)
+        if cached is None:
+            loaded = LoadedDatabase(view.base.position, closing_after(connection, parts_of(_scan_of(connection))))
+        else:
+            connection.close()
+            loaded = LoadedDatabase(view.base.position, cached.parts, cached.later, is_cached=True)
+    return history, view.vector, loaded
+
+
+def load_columns(url: str) -> tuple[ColumnBase, Iterator[Part]]:
+    """See ``Database.load_columns``."""
+    with _open_view(url, deadline_s=DEFAULTS.bulk_deadline_s) as (connection, _, view):
+        return view.base, closing_after(connection, parts_of(_scan_of(connection)))
+
+
+@contextmanager
+def _open_view(url: str, *, deadline_s: float) -> Iterator[tuple[Connection, History, VectorView]]:
+    """Yield a connection for reads as of one moment; after an error, close it."""
     with translate_errors():
         connection = connect_reader(url, deadline_s=deadline_s)
         try:
             history = connection.execute(HISTORY).fetchone()
             vector = read_vector(connection)
             row = connection.execute("SELECT coalesce(max(position), 0) FROM feed").fetchone()
+            assert history is not None
+            assert row is not None
+            found = History(*history)
+            yield (
+                connection,
+                found,
+                VectorView(
+                    lambda text: connection.execute(text.encode()).fetchall(),
+                    partial(read_beyond, connection),
+                    vector=vector,
+                    position=row[0],
+                    schema=read_schema(connection).version,
+                    epoch=found.epoch,
+                ),
+            )
         except BaseException:
             connection.close()
             raise
-    assert history is not None
-    assert row is not None
-    return History(*history), vector, LoadedDatabase(row[0], closing_after(connection, parts_of(_scan_of(connection))))
 
 
 def past(

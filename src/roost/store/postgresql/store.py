@@ -16,6 +16,8 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal
 from roost.observe import log
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
+from roost.store.column_file.column_schedule import STATUS, ColumnSchedule, FleetStatus
+from roost.store.column_file.file_place import place_in_folder
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.peers.heartbeat import Heartbeat
 from roost.store.peers.newer_peer import NewerPeers
@@ -135,6 +137,7 @@ class PostgresStore:
                 problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
             )
         self._snapshots = SnapshotProcess(url)
+        self._columns = ColumnSchedule(url, place_in_folder(url, settings))
         self._change_count = ChangeCount()
         self._reader: FeedReader | None = None  # None until ``load``
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
@@ -144,14 +147,17 @@ class PostgresStore:
         self._newer_peers = NewerPeers()
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
-        load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
+        columns = None if from_rows else self._columns.path
+        deadline_s = self._settings.bulk_deadline_s
+        load = partial(postgresql_history.load, self._url, deadline_s=deadline_s, columns=columns)
         history, vector, loaded = retry(load, wait_s=self._settings.wait_s)
         self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
         self._writer.follow(vector)
         self._reader, self._position = FeedReader(vector), loaded.position
+        self._columns.note_load(is_cached=loaded.is_cached)
         return loaded
 
     @property
@@ -423,9 +429,14 @@ class PostgresStore:
         changes, feed_bytes, age_s = self._read(_SINCE_SNAPSHOT, ())[0]
         return is_due(changes, feed_bytes, age_s=age_s, every_bytes=every_bytes) and self._snapshots.start()
 
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``."""
+        return self._columns.start(lambda: FleetStatus(*self._read(STATUS, ())[0]))
+
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
+        self._columns.stop()
         # After an error, another process closes the writer later.
         with suppress(Unavailable, ConnectionLost, psycopg.Error):
             self._sign_off()

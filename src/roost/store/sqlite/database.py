@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
+from roost.engine.fill.table_columns import Part
 from roost.errors import BadRequest, StoreCorrupt
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store import database
+from roost.store.column_file.file_layout import ColumnBase
+from roost.store.column_file.file_place import place_beside
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import Schema, put_upkeep
 from roost.store.sqlite import backup, file, history
@@ -31,15 +34,15 @@ class SqliteDatabase(database.Database):
 
     def open_store(self, settings: Settings) -> SqliteStore:
         """See ``Database``."""
-        return SqliteStore(self.path, synchronous=settings.synchronous)
+        return SqliteStore(self.path, synchronous=settings.synchronous, columns=place_beside(self.path, settings))
 
     def open_reader(self, settings: Settings) -> ReadingStore:
         """See ``Database``."""
-        return ReadingStore(SqliteStore.open_reader(self.path))
+        return ReadingStore(SqliteStore.open_reader(self.path, columns=place_beside(self.path, settings)))
 
     def open_follower(self, settings: Settings) -> ReadingStore:
         """See ``Database``."""
-        return ReadingStore(SqliteFollower(self.path))
+        return ReadingStore(SqliteFollower(self.path, columns=place_beside(self.path, settings)))
 
     def exists(self) -> bool:
         """See ``Database``."""
@@ -95,6 +98,10 @@ class SqliteDatabase(database.Database):
     def write_snapshot(self) -> bool:
         """See ``Database``."""
         return history.write_snapshot(self.path)
+
+    def load_columns(self) -> tuple[ColumnBase, Iterator[Part]]:
+        """See ``Database``."""
+        return history.load_columns(self.path)
 
     @contextmanager
     def read_query(self) -> Iterator[database.Query]:

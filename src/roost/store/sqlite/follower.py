@@ -31,13 +31,15 @@ class SqliteFollower:
 
     Args:
         path: an existing file.
+        columns: path of its column file; None: no file.
     """
 
     is_shared = True
     visible_changes = ""
     process = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, columns: Path | None = None) -> None:
+        self._columns = columns
         self._path = path.absolute()
         self._position = 0  # of the newest change read
         self._identity: tuple[int, int] | None = None  # of the loaded file
@@ -56,10 +58,10 @@ class SqliteFollower:
         finally:
             store.close()
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``."""
         self._identity = identity_of(self._path)
-        loaded = history.load(self._path)
+        loaded = history.load(self._path, columns=None if from_rows else self._columns)
         self._position = loaded.position
         return loaded
 
@@ -161,6 +163,10 @@ class SqliteFollower:
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. The serving process writes snapshots."""
+        return False
+
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``. The serving process writes it."""
         return False
 
     def close(self) -> None:

@@ -7,11 +7,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from roost.engine.fill.table_columns import Part
 from roost.errors import report_corruption
-from roost.model.writes import Write
+from roost.model.writes import Change, Write
 from roost.ports import FeedMark, LoadedDatabase, Past
+from roost.store.column_file.cached_load import BYTES_SINCE, read_cached
+from roost.store.column_file.file_layout import ColumnBase
+from roost.store.column_file.token_rows import find_token
 from roost.store.dump import parts_of, writes_of
-from roost.store.rules.codec import decode_writes, pack_writes
+from roost.store.rules.codec import decode_change, decode_writes, pack_writes
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.sqlite.file import open_reader, open_writer, translate_errors
@@ -32,21 +36,66 @@ WHERE (SELECT count(*) FROM snapshot WHERE position = ? AND part > 0) = ?"""
 _SNAPSHOTS = """
 SELECT position, position, max(made_at_s), sum(length(body)), min(part) = 0 FROM snapshot
 GROUP BY position ORDER BY position"""
+_CHANGES = "SELECT position, body FROM feed WHERE position > ? ORDER BY position"
 _DROP = "DELETE FROM snapshot WHERE rowid IN (SELECT rowid FROM snapshot WHERE position = ? LIMIT ?)"
 
 
-def load(path: Path) -> LoadedDatabase:
-    """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
+def load(path: Path, *, columns: Path | None = None) -> LoadedDatabase:
+    """See ``Store.load``. It reads on its own connection, so commits continue meanwhile.
+
+    Args:
+        path: of the database.
+        columns: of the column file; None: read all rows.
+    """
     with translate_errors(path):
         connection = open_reader(path)
         try:
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute("BEGIN")
-            position = _position(connection)
+            view = _View(connection)
+            cached = read_cached(columns, view)
         except BaseException:
             connection.close()
             raise
-        return LoadedDatabase(position, _closing(connection, path, parts_of(_scan_of(connection))))
+        if cached is not None:
+            connection.close()
+            return LoadedDatabase(view.base.position, cached.parts, cached.later, is_cached=True)
+        return LoadedDatabase(view.base.position, _closing(connection, path, parts_of(_scan_of(connection))))
+
+
+def load_columns(path: Path) -> tuple[ColumnBase, Iterator[Part]]:
+    """See ``Database.load_columns``."""
+    with translate_errors(path):
+        connection = open_reader(path)
+        try:
+            connection.execute("BEGIN")
+            base = _View(connection).base
+        except BaseException:
+            connection.close()
+            raise
+        return base, _closing(connection, path, parts_of(_scan_of(connection)))
+
+
+class _View:
+    """See ``DatabaseView``. Positions have no gaps, and one process writes, so they identify the changes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        (schema,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        self.base = ColumnBase(position=_position(connection), schema=schema)
+        self._connection = connection
+
+    def has_token(self, token: str) -> bool:
+        return self._connection.execute(find_token(token)).fetchone() is not None
+
+    def bytes_since(self, base: ColumnBase) -> int:
+        (size,) = self._connection.execute(BYTES_SINCE.format(base.position)).fetchone()
+        return int(size)
+
+    def changes_since(self, base: ColumnBase) -> list[Change] | None:
+        rows = self._connection.execute(_CHANGES, (base.position,)).fetchall()
+        if len(rows) != self.base.position - base.position:
+            return None
+        return [decode_change(position, body) for position, body in rows]
 
 
 def past(path: Path, position: int, after: FeedMark | None = None) -> Past | None:

@@ -10,6 +10,7 @@ from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Write
 from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
+from roost.store.column_file.column_schedule import STATUS, ColumnSchedule, FleetStatus
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
@@ -56,6 +57,7 @@ class SqliteStore:
         *,
         synchronous: str = "FULL",
         is_read_only: bool = False,
+        columns: Path | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """Open a database; create an absent one.
@@ -64,6 +66,7 @@ class SqliteStore:
             path: the file; beside it are a lock file and two files of SQLite, with ``-wal`` and ``-shm``.
             synchronous: FULL (commits survive a power cut) or NORMAL (commits survive only a crash of this process).
             is_read_only: see ``open_reader``.
+            columns: path of the column file; None: no file.
             now_s: returns the time for changes, in seconds since the epoch.
 
         Raises:
@@ -74,6 +77,7 @@ class SqliteStore:
         self.path = Path(path)
         self._now_s = now_s
         self._snapshots = SnapshotProcess(str(self.path.absolute()))
+        self._columns = ColumnSchedule(str(self.path.absolute()), columns)
         self._change_count = ChangeCount()
         self._lock: file.FileLock | None = None
         if is_read_only:
@@ -94,14 +98,14 @@ class SqliteStore:
             raise
 
     @classmethod
-    def open_reader(cls, path: str | Path) -> "SqliteStore":
+    def open_reader(cls, path: str | Path, *, columns: Path | None = None) -> "SqliteStore":
         """Open a database for reading only, beside the process that serves it.
 
         Raises:
             StoreBroken: it does not exist, or is not a database of Roost.
             StoreOutdated: its schema is older or newer than the program's.
         """
-        return cls(path, is_read_only=True)
+        return cls(path, is_read_only=True, columns=columns)
 
     def _start(self) -> None:
         """Read the counters; close the database if they cannot be read."""
@@ -130,11 +134,13 @@ class SqliteStore:
         self._stored_size = StoredSize({"decision": self._next_ids["decision"] - 1, "feed": self._position})
         self._body_bytes = 0  # of the change in the running transaction
 
-    def load(self) -> LoadedDatabase:
+    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
         """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         if self._lock is not None:
             self._check_place()
-        return history.load(self._place)
+        loaded = history.load(self._place, columns=None if from_rows else self._columns.path)
+        self._columns.note_load(is_cached=loaded.is_cached)
+        return loaded
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. Only one process writes, so the position identifies the visible changes."""
@@ -358,9 +364,18 @@ class SqliteStore:
         )
         return is_needed and self._snapshots.start()
 
+    def start_column_file(self) -> bool:
+        """See ``Store.start_column_file``."""
+        return self._columns.start(self._read_status)
+
+    def _read_status(self) -> FleetStatus:
+        with file.translate_errors(self.path):
+            return FleetStatus(*self._connection.execute(STATUS).fetchone())
+
     def close(self) -> None:
         """See ``Store.close``."""
         self._snapshots.stop()
+        self._columns.stop()
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
