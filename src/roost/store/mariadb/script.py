@@ -1,6 +1,7 @@
 """SQL text with literals, and scripts of statements for one round trip."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -12,6 +13,7 @@ _FLOAT_MAX = 1.7976931348623157e308
 # Approximate size of one statement with many rows; far below ``max_allowed_packet``.
 _STATEMENT_BYTES = 2**20
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "''", "\0": "\\0"})
+_ESCAPED = re.compile("[\\\\'\0]")
 GUARD_FAILED = -1
 EPOCH_DIFFERS = -2
 # A script answers with the position of its change. After an error, it rolls back and reports the error.
@@ -27,18 +29,39 @@ _END = "COMMIT;\nSELECT the_position;\nEND;\nEND"
 
 def literal(value: Any) -> str:
     """Return a value as SQL; a list is a list in parentheses."""
+    write = _LITERALS.get(type(value))
+    if write is not None:
+        return write(value)
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, str):
-        return f"'{value.translate(_ESCAPES)}'"
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return f"x'{bytes(value).hex()}'"
-    if value is None:
-        return "NULL"
-    if isinstance(value, float):
-        text = repr(max(-_FLOAT_MAX, min(_FLOAT_MAX, value)))
-        return text if "e" in text else f"{text}e0"  # Without an exponent, it would be a decimal number.
+        return _text_literal(value)
     return f"({', '.join(map(literal, value)) or 'NULL'})"
+
+
+def _text_literal(value: str) -> str:
+    return f"'{value.translate(_ESCAPES)}'" if _ESCAPED.search(value) else f"'{value}'"
+
+
+def _bytes_literal(value: bytes | bytearray | memoryview) -> str:
+    return f"x'{value.hex()}'"
+
+
+def _float_literal(value: float) -> str:
+    text = repr(max(-_FLOAT_MAX, min(_FLOAT_MAX, value)))
+    return text if "e" in text else f"{text}e0"  # Without an exponent, it would be a decimal number.
+
+
+# By type, since a group of claims has thousands of values.
+_LITERALS: dict[type, Callable[[Any], str]] = {
+    int: int.__repr__,
+    str: _text_literal,
+    bytes: _bytes_literal,
+    bytearray: _bytes_literal,
+    memoryview: _bytes_literal,
+    float: _float_literal,
+    type(None): lambda _: "NULL",
+}
 
 
 def fill_in(text: str, values: Iterable[Any]) -> str:
@@ -49,7 +72,7 @@ def fill_in(text: str, values: Iterable[Any]) -> str:
 
 def row_text(row: Iterable[Any]) -> str:
     """Return a row as SQL."""
-    return f"({', '.join(map(literal, row))})"
+    return f"({', '.join([_LITERALS.get(type(value), literal)(value) for value in row])})"
 
 
 def subquery(columns: str, rows: Sequence[Iterable[Any]]) -> str:
