@@ -14,7 +14,7 @@ from roost.store.backends import database_at, open_follower
 from roost.store.column_file import part_codec
 from roost.store.sqlite.follower import SqliteFollower
 from tests.contract.column_fleets import Fleet, continue_history, run_history
-from tests.contract.stores import DurableWorld, SharedWorld, SqliteWorld, commit, item, provider
+from tests.contract.stores import SHARED, DurableWorld, SharedWorld, SqliteWorld, commit, item, provider
 from tests.support.fleets.content_by_id import content_by_id
 from tests.support.fleets.stored_histories import StoredHistory, whole_content
 
@@ -161,9 +161,8 @@ def test_database_without_some_changes_refuses_the_file(fleet, reasons):
     refuse(fleet, reasons, "changes since were deleted")
 
 
+@pytest.mark.parametrize("durable", SHARED, indirect=True)  # a SQLite file has no writers
 def test_writers_that_came_and_went_are_not_forgotten(durable, tmp_path, reasons):
-    if isinstance(durable, SqliteWorld):
-        pytest.skip("a SQLite file has no writers")
     tmp_path.chmod(0o700)
     fleet = Fleet(durable, tmp_path)
     history = run_history(fleet, 2, 40)

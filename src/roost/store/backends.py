@@ -165,7 +165,7 @@ def stamp(url_or_path: str | Path, version: str) -> None:
     """Record the schema version of a database without checking it.
 
     Raises:
-        NotFound: there is no such version.
+        NotFound: no migration has this version.
         StoreBusy: a process serves the SQLite file.
         Unavailable: the database cannot be written.
     """

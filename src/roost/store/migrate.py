@@ -35,7 +35,7 @@ def stamp_version(connection: sqlalchemy.Connection, version: str) -> None:
     """Record a schema version without running or checking anything.
 
     Raises:
-        NotFound: there is no such version.
+        NotFound: no migration has this version.
     """
     try:
         alembic.command.stamp(_config(connection), version)

@@ -80,7 +80,7 @@ def parse_version(header: str | None) -> Version:
 
     Raises:
         InvalidVersion: the header is malformed.
-        UnknownVersion: there is no such version.
+        UnknownVersion: this program does not have the version.
     """
     text = None if header is None else _placement_part(header)
     if text is None:

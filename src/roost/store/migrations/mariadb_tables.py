@@ -3,7 +3,7 @@
 MariaDB commits after each statement that creates a table, so each of them can run again.
 """
 
-# The schema version of these tables. MariaDB was added with it, so there is no older database.
+# The schema version of these tables. Roost supports MariaDB from this version on.
 BASELINE = "0012"
 
 # Unique texts compare byte by byte, with trailing blanks. A text of an index has at most 255 characters.

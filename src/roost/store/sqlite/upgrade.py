@@ -24,7 +24,7 @@ def stamp_sqlite(path: Path, version: str) -> None:
     """Record the schema version of a file without running or checking anything.
 
     Raises:
-        NotFound: there is no such version.
+        NotFound: no migration has this version.
     """
     with _connection(path) as connection:
         migrate.stamp_version(connection, version)

@@ -103,7 +103,7 @@ def stamp_mariadb(url: str, version: str) -> None:
     """Record the schema version of a database without running or checking anything.
 
     Raises:
-        NotFound: there is no such version.
+        NotFound: no migration has this version.
     """
     from roost.store import migrate  # slow to import
 

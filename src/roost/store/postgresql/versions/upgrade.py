@@ -86,7 +86,7 @@ def stamp_postgresql(url: str, version: str) -> None:
     """Record the schema version of a database without running or checking anything.
 
     Raises:
-        NotFound: there is no such version.
+        NotFound: no migration has this version.
     """
     with _connection(url, None) as connection, connection.begin():
         connection.exec_driver_sql(_ADOPT)
