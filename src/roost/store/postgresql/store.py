@@ -4,23 +4,21 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import errors
 
-from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
+from roost.errors import StoreBroken, StoreGone, Unavailable
 from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
-from roost.model.writes import Change, EvidenceRow, Item, Refusal
+from roost.model.writes import Change, EvidenceRow, Item
 from roost.observe import log
-from roost.ports import Clock, CommitResult, FeedMark, IdKind, LiveWriter, LoadedDatabase, Past
-from roost.store.column_file.column_schedule import STATUS, ColumnSchedule, FleetStatus
-from roost.store.column_file.file_place import place_in_folder
-from roost.store.old_changes import COUNT_CHANGES, ChangeCount
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
+from roost.store.column_file.column_schedule import STATUS, FleetStatus
+from roost.store.old_changes import COUNT_CHANGES
 from roost.store.peers.heartbeat import Heartbeat
-from roost.store.peers.newer_peer import NewerPeers
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work, writers
 from roost.store.postgresql.arrays import Array
@@ -31,12 +29,10 @@ from roost.store.postgresql.rows import batch_statement, lock_and_read, write_ch
 from roost.store.postgresql.versions import heartbeats
 from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.batch import Batch, gather
-from roost.store.rules.codec import UnknownChange, encode_writes
+from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge_all
 from roost.store.rules.decision_filter import where
-from roost.store.rules.feed.own_writer import OwnWriter
 from roost.store.rules.feed.stale_state import ChangesLost
-from roost.store.rules.feed.visible_changes import visible_text
 from roost.store.rules.feed_kinds import check_readable
 from roost.store.rules.prune import (
     FEED_KEPT_S,
@@ -46,10 +42,11 @@ from roost.store.rules.prune import (
     Row,
     choose_deletions,
 )
-from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
-from roost.store.rules.vector import NO_CHANGE, ChangeKey
-from roost.store.servers.server_link import retry
-from roost.store.snapshots import SnapshotProcess, is_due
+from roost.store.rules.schema import DECISION, WRITE_CHECK, put_upkeep, select
+from roost.store.rules.vector import NO_CHANGE, ChangeKey, Vector
+from roost.store.servers.server_link import History
+from roost.store.servers.server_store import ServerStore
+from roost.store.snapshots import is_due
 from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
@@ -102,10 +99,8 @@ _CLOSE_S = 1.0
 _ORDER_LOCK = 0x726F6F73742D6F72  # "roost-or"
 
 
-class PostgresStore:
+class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
     """A PostgreSQL database, served by any number of processes."""
-
-    is_shared = True
 
     def __init__(self, url: str, *, may_create: bool = True, settings: Settings = link.DEFAULTS) -> None:
         """Open a database; an empty one gets its tables.
@@ -120,52 +115,28 @@ class PostgresStore:
             StoreBroken: it is empty, and may not get tables.
             StoreOutdated: its schema is older or newer than the program's.
         """
-        self._url = url
         prepare_database(url, may_create=may_create)
-        self._settings = settings
-        self._beats: Heartbeat | None = None  # None: it only reads
+        beats: Heartbeat | None = None
         if may_create:
-            self._beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
-            with self._beats.stop_on_error():
-                self._link = link.Link(url, settings=settings, process=self._beats.process)
+            beats = Heartbeat(heartbeats.Heartbeats(url, settings=settings))
+            with beats.stop_on_error():
+                own_link = link.Link(url, settings=settings, process=beats.process)
+                _warn_of_unused_standbys(own_link)
         else:
-            self._link = link.Link(url, settings=settings, role="reader")
-        if may_create and (count := self._link.count_unused_standbys()):
-            log.event(
-                "commits_not_synchronous",
-                standbys=count,
-                problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
-            )
-        self._snapshots = SnapshotProcess(url)
-        self._columns = ColumnSchedule(url, place_in_folder(url, settings))
-        self._change_count = ChangeCount()
-        self._reader: FeedReader | None = None  # None until ``load``
-        self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
-        self._position = 0
-        self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._writer = OwnWriter(self._link.process, writers.Writers())
-        self._newer_peers = NewerPeers()
-        self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
+            own_link = link.Link(url, settings=settings, role="reader")
+        super().__init__(url, own_link, writers.Writers(), beats=beats, settings=settings)
 
-    def load(self, *, from_rows: bool = False) -> LoadedDatabase:
-        """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
-        columns = None if from_rows else self._columns.path
-        deadline_s = self._settings.bulk_deadline_s
-        load = partial(postgresql_history.load, self._url, deadline_s=deadline_s, columns=columns)
-        history, vector, loaded = retry(load, wait_s=self._settings.wait_s)
-        self._blocks.clear()  # After a restore or failover, ``sequence`` may give these identities to another process.
-        self._link.set_history(history)
-        self._writer.follow(vector)
-        self._reader, self._position = FeedReader(vector), loaded.position
-        self._columns.note_load(is_cached=loaded.is_cached)
-        return loaded
+    def _read_all(self, columns: Path | None) -> tuple[History, Vector, LoadedDatabase]:
+        return postgresql_history.load(self._url, deadline_s=self._settings.bulk_deadline_s, columns=columns)
 
-    @property
-    def visible_changes(self) -> str:
-        """See ``Store.visible_changes``: the vector, this process, and the timeline."""
-        assert self._reader is not None, "load comes first"
-        assert self._link.history is not None, "load comes first"
-        return visible_text(self._reader.text, self._link.process, self._link.history.timeline)
+    def _reader_from(self, vector: Vector) -> FeedReader:
+        return FeedReader(vector)
+
+    def _read_changes(self, reader: FeedReader) -> Sequence[Change] | None:
+        return reader.read(self._link)
+
+    def _reserve_block(self, kind: IdKind, size: int) -> int:
+        return int(self._read(_RESERVE, (kind, size, size))[0][0])
 
     def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. The vector identifies the changes."""
@@ -184,16 +155,6 @@ class PostgresStore:
             if self._link.is_open:  # Otherwise the lock has ended, and unlocking would wait for a new connection.
                 with suppress(Unavailable):
                     self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
-
-    def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. Blocks are reserved in a table, each in its own transaction."""
-        first, end = self._blocks.get(kind, (0, 0))
-        if end - first < count:
-            size = max(count, BLOCK_SIZES[kind])
-            end = self._read(_RESERVE, (kind, size, size))[0][0]
-            first = end - size
-        self._blocks[kind] = (first + count, end)
-        return first
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``. One statement, in one round trip, writes a group of claims and releases.
@@ -272,11 +233,6 @@ class PostgresStore:
         position, _, waited_s = row
         return self._commit_result(position, waited_s=waited_s, elapsed_s=elapsed_s)
 
-    def _commit_result(self, position: int, *, waited_s: float | None = None, elapsed_s: float = 0.0) -> CommitResult:
-        self._writer.end(self._reader, position)
-        self._position = max(self._position, position)
-        return CommitResult(self._verdicts, position or self._position, waited_s, elapsed_s)
-
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
         """Return the result of the last attempt to commit, after its connection was lost; None if it did not commit.
 
@@ -290,22 +246,6 @@ class PostgresStore:
             return None
         self._link.confirm()
         return self._commit_result(found[0][0])
-
-    def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. It takes one round trip, with or without new changes."""
-        assert self._reader is not None, "load comes first"
-        try:
-            changes = self._reader.read(self._link)
-        except StoreReplaced:
-            return None
-        except UnknownChange as change:
-            self._newer_peers.note(change, [writer.schema for writer in self.live_writers()])
-            return None
-        if changes is None:
-            log.event("changes_lost", found_by="read")
-        if changes:
-            self._position = max(self._position, changes[-1].position)
-        return changes
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
@@ -337,15 +277,6 @@ class PostgresStore:
     def check_writable(self, now_s: float) -> None:
         """See ``Store.check_writable``."""
         self._read(f"{put_upkeep('%b')} RETURNING 1", (WRITE_CHECK, now_s, 0, 0))
-
-    @property
-    def process(self) -> int:
-        """See ``Store.process``."""
-        return self._link.process
-
-    def live_writers(self) -> Sequence[LiveWriter]:
-        """See ``Store.live_writers``."""
-        return () if self._beats is None else self._beats.writers
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
@@ -453,6 +384,15 @@ class PostgresStore:
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
         return self._link.read(text, values)
+
+
+def _warn_of_unused_standbys(own_link: link.Link) -> None:
+    if count := own_link.count_unused_standbys():
+        log.event(
+            "commits_not_synchronous",
+            standbys=count,
+            problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
+        )
 
 
 class _LostRace(Exception):  # never leaves this file
