@@ -172,6 +172,18 @@ def commit(store: Store, *items: Item) -> list[str]:
     return ["" if refusal is None else refusal.kind for refusal in store.commit(items).refusals]
 
 
+def put_providers(store: Store, *numbers: int) -> None:
+    """Commit a provider for each number."""
+    for number in numbers:
+        assert commit(store, item(provider(number))) == [""]
+
+
+def new_ids(store: Store) -> list[int] | None:
+    """Return the providers in the new changes; None: changes are missing."""
+    changes = store.changes()
+    return None if changes is None else [write.id for change in changes for write in change.writes]
+
+
 def state(store: Store) -> dict[str, Any]:
     """Return the content of a store in a comparable form."""
     found: dict[str, Any] = {}

@@ -24,8 +24,10 @@ from tests.contract.stores import (
     host,
     inventory,
     item,
+    new_ids,
     offer,
     provider,
+    put_providers,
     release,
     state,
     uuid_of,
@@ -57,17 +59,6 @@ def execute(mariadb_url):
     return lambda text: mariadb.execute(mariadb_url, text)
 
 
-def ids(store):
-    """Return the providers in the new changes; None: changes are missing."""
-    changes = store.changes()
-    return None if changes is None else [write.id for change in changes for write in change.writes]
-
-
-def put(store, *numbers):
-    for number in numbers:
-        assert commit(store, item(provider(number))) == [""]
-
-
 def break_connection(store):
     """Close the connection as if the server had vanished; the server still has it."""
     store._link._connection._sock.shutdown(2)
@@ -95,42 +86,42 @@ def fail_after(store, monkeypatch, *, part):
 
 def test_numbers_of_refused_commits_are_used_again(open_loaded, execute):
     store, reader = open_loaded(), open_loaded()
-    put(store, 1)
+    put_providers(store, 1)
     assert commit(store, item(provider(1))) == ["generation"]
-    put(store, 2)
+    put_providers(store, 2)
     assert execute("SELECT seq FROM feed ORDER BY position") == [(0,), (1,)]
-    assert ids(reader) == [1, 2]
-    assert ids(reader) == []
+    assert new_ids(reader) == [1, 2]
+    assert new_ids(reader) == []
 
 
 def test_new_and_closed_writers_are_read_once(open_loaded, execute):
     reader = open_loaded()
     for number in range(1, 6):
         store = open_loaded()
-        put(store, number, number + 10)
+        put_providers(store, number, number + 10)
         if number % 2:
             store.close()
-    assert ids(reader) == [1, 11, 2, 12, 3, 13, 4, 14, 5, 15]
-    assert ids(reader) == []
+    assert new_ids(reader) == [1, 11, 2, 12, 3, 13, 4, 14, 5, 15]
+    assert new_ids(reader) == []
     assert execute("SELECT count(*), count(retired) FROM writer") == [(5, 3)]
     assert reader._reader.vector == open_loaded()._reader.vector
 
 
 def test_gap_between_changes_is_noticed(open_loaded, execute):
     store, reader = open_loaded(), open_loaded()
-    put(store, 1, 2)
+    put_providers(store, 1, 2)
     execute("DELETE FROM feed WHERE seq = 0")
-    assert ids(reader) is None
+    assert new_ids(reader) is None
 
 
 def test_lost_last_change_is_noticed_on_a_new_connection(open_loaded, execute):
     store, reader = open_loaded(), open_loaded()
-    put(store, 1, 2)
-    assert ids(reader) == [1, 2]
+    put_providers(store, 1, 2)
+    assert new_ids(reader) == [1, 2]
     execute("DELETE FROM feed WHERE seq = 1")
-    assert ids(reader) == []
+    assert new_ids(reader) == []
     break_connection(reader)
-    assert ids(reader) is None
+    assert new_ids(reader) is None
     store._link._connection.drop()
     with pytest.raises(Unavailable, match="lost changes"):
         commit(store, item(provider(3)))
@@ -138,22 +129,22 @@ def test_lost_last_change_is_noticed_on_a_new_connection(open_loaded, execute):
 
 def test_closed_writers_are_deleted_with_their_last_change(open_loaded, execute):
     reader, store, other = open_loaded(), open_loaded(), open_loaded()
-    put(store, 1)
-    put(other, 2)
+    put_providers(store, 1)
+    put_providers(other, 2)
     store.close()
-    put(other, 3, 4)
-    assert ids(reader) == [1, 2, 3, 4]
+    put_providers(other, 3, 4)
+    assert new_ids(reader) == [1, 2, 3, 4]
     execute("UPDATE feed SET written_at_s = written_at_s - 3600")
     assert history.write_snapshot(reader._url)
     assert reader.prune(older_than_s=1e12, max_bytes=0) == 4
     assert execute("SELECT count(*), count(retired) FROM writer") == [(1, 0)]
-    put(other, 5)
-    assert ids(reader) == [5]
+    put_providers(other, 5)
+    assert new_ids(reader) == [5]
 
 
 def test_silent_writer_of_a_dead_process_is_closed(open_loaded, execute):
     dead, reader = open_loaded(), open_loaded()
-    put(dead, 1)
+    put_providers(dead, 1)
     kill_connection(dead, execute)
     execute("UPDATE feed SET written_at_s = written_at_s - 3600")
     reader.prune(older_than_s=-1e12, max_bytes=10**12)
@@ -161,8 +152,8 @@ def test_silent_writer_of_a_dead_process_is_closed(open_loaded, execute):
     execute(f"DELETE FROM heartbeat WHERE process = {dead.process}")
     reader.prune(older_than_s=-1e12, max_bytes=10**12)
     assert execute("SELECT count(*) FROM writer WHERE retired IS NOT NULL") == [(1,)]
-    put(dead, 2)
-    assert ids(reader) == [1, 2]
+    put_providers(dead, 2)
+    assert new_ids(reader) == [1, 2]
 
 
 @pytest.mark.parametrize("write", [item(provider(2)), item(claim(1, (inventory(1), 1)), rows=[evidence(1)])])
@@ -186,24 +177,24 @@ def test_commit_without_changes_is_found_by_its_decision(open_loaded, monkeypatc
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_commit_on_a_lost_connection_is_made_once(open_loaded, execute, is_killed):
     store, reader = open_loaded(), open_loaded()
-    put(store, 1)
+    put_providers(store, 1)
     if is_killed:
         kill_connection(store, execute)
     else:
         break_connection(store)
-    put(store, 2)
-    assert ids(reader) == [1, 2]
-    assert ids(store) == []
+    put_providers(store, 2)
+    assert new_ids(reader) == [1, 2]
+    assert new_ids(store) == []
 
 
 def test_fenced_change_cannot_be_committed_later(open_loaded, execute):
     store, reader = open_loaded(), open_loaded()
-    put(store, 1)
+    put_providers(store, 1)
     key = ChangeKey(store._writer.id, 1)
     assert writers.fence(reader._link.connection, key)
-    put(store, 2)  # The number is taken, so the store registers again.
+    put_providers(store, 2)  # The number is taken, so the store registers again.
     assert execute("SELECT count(DISTINCT writer) FROM feed") == [(2,)]
-    assert ids(reader) == [1, 2]
+    assert new_ids(reader) == [1, 2]
     assert not writers.fence(reader._link.connection, ChangeKey(store._writer.id, 0))
 
 
@@ -296,7 +287,7 @@ def test_group_is_deleted_or_claimed_never_both(mariadb_url):
 
 def test_changes_that_write_the_same_rows_have_positions_in_the_order_of_their_commits(open_loaded):
     stores, reader = [open_loaded() for _ in range(3)], open_loaded()
-    put(stores[0], 1)
+    put_providers(stores[0], 1)
     start = threading.Barrier(3)
 
     def work(store):
@@ -348,7 +339,7 @@ def test_interrupted_creation_of_tables_goes_on(mariadb_server):
 
 def test_database_during_a_restore_of_a_cluster_is_not_served(open_loaded, execute, mariadb_url):
     store = open_loaded()
-    put(store, 1)
+    put_providers(store, 1)
     execute(f"UPDATE sequence SET next = {link.RESTORING} WHERE kind = 'epoch'")
     with pytest.raises(Unavailable, match="restored"):
         commit(store, item(provider(2)))
@@ -370,11 +361,11 @@ def own_server():
 def test_restart_and_hang_of_the_server(own_server):
     with closing(MariaStore(own_server.url("roost"), settings=StoreSettings(deadline_s=1.0, wait_s=8.0))) as store:
         list(store.load().writes)
-        put(store, 1)
+        put_providers(store, 1)
         own_server.kill()
         starter = threading.Timer(0.5, own_server.start)
         starter.start()
-        put(store, 2)
+        put_providers(store, 2)
         starter.join()
         own_server.freeze()
         try:
@@ -382,11 +373,11 @@ def test_restart_and_hang_of_the_server(own_server):
                 store.changes()
             thawing = threading.Timer(1.0, own_server.thaw)
             thawing.start()
-            put(store, 3)
+            put_providers(store, 3)
             thawing.join()
         finally:
             own_server.thaw()
-        assert ids(store) == []
+        assert new_ids(store) == []
         assert sorted(row[1] for row in state(store)["PutProvider"]) == [1, 2, 3]
 
 
@@ -403,5 +394,5 @@ def test_next_host_is_used_when_the_first_does_not_answer_or_is_read_only():
             server.create_databases("roost")
         hosts = f"127.0.0.1:1,127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}"
         with closing(MariaStore(f"mysql://root@{hosts}/roost")) as store:
-            put(store, 1)
+            put_providers(store, 1)
         assert mariadb.execute(second.url("roost"), "SELECT id FROM provider") == [(1,)]

@@ -19,6 +19,7 @@ from pathlib import Path
 import pymysql
 import sqlalchemy
 
+from tests.support.databases.used_databases import UsedDatabases
 from tests.support.debian_packages import HOW_TO_INSTALL, find_program
 
 INSTALL, SERVE = find_program("mariadb-install-db"), find_program("mariadbd")
@@ -275,18 +276,5 @@ WHERE TABLE_SCHEMA = DATABASE()
 UNION ALL SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, '', '' FROM information_schema.TRIGGERS
 WHERE TRIGGER_SCHEMA = DATABASE()
 ORDER BY 1, 2, 3, 4"""
-_unused: dict[str, list[_Database]] = {}  # by URL of the server
-
-
-@contextmanager
-def fresh_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of an empty database with our schema."""
-    unused = _unused.setdefault(server_url, [])
-    database = unused.pop() if unused else _Database(server_url)
-    try:
-        yield database.url
-    finally:
-        if database.empty():
-            unused.append(database)
-        else:
-            database.drop()
+# Yields the URL of an empty database with our schema, on the server with a URL.
+fresh_database = UsedDatabases(_Database).lend

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support.databases.used_databases import UsedDatabases
+
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "100",
@@ -274,21 +276,8 @@ UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_proc WHERE pronamespace = 'p
 UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_trigger
 UNION ALL SELECT oid::bigint, 0, '' FROM pg_namespace WHERE oid >= 16384 AND nspname NOT LIKE 'pg_%'
 ORDER BY 1, 2, 3"""
-_unused: dict[str, list[_Database]] = {}  # by URL of the server
-
-
-@contextmanager
-def fresh_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of an empty database with our schema."""
-    unused = _unused.setdefault(server_url, [])
-    database = unused.pop() if unused else _Database(server_url)
-    try:
-        yield database.url
-    finally:
-        if database.empty():
-            unused.append(database)
-        else:
-            database.drop()
+# Yields the URL of an empty database with our schema, on the server with a URL.
+fresh_database = UsedDatabases(_Database).lend
 
 
 def break_after_commit(connection: psycopg.Connection) -> None:
