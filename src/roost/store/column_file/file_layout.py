@@ -7,13 +7,14 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Final, cast, get_args
+from typing import BinaryIO, Final, get_args
 
 import msgspec
 
 from roost import __version__
 from roost.engine.fill.table_columns import Part
 from roost.store.column_file.part_codec import Block, BlockKind, decode_block
+from roost.store.rules.closing_parts import close_after
 from roost.store.rules.schema import SCHEMA_VERSION
 
 _MAGIC: Final = b"roostcol"
@@ -152,18 +153,14 @@ class ColumnFile:
         Raises:
             ColumnFileRefused, MsgspecError, ValueError, IndexError, OSError: it changed since ``check``.
         """
-        iterator = self._until_closed()
-        next(iterator)  # Only a started generator runs its ``with`` when it is dropped.
-        return cast("Iterator[Part]", iterator)
+        return close_after(self._decode_blocks(), self.close)
 
-    def _until_closed(self) -> Iterator[Part | None]:
-        with self._file:
-            yield None
-            for kind, _, expected, length in self._heads():
-                body = self._read(length)
-                if zlib.crc32(body) != expected:
-                    raise ColumnFileRefused("a block is damaged")
-                yield from decode_block(Block(kind, body))
+    def _decode_blocks(self) -> Iterator[Part]:
+        for kind, _, expected, length in self._heads():
+            body = self._read(length)
+            if zlib.crc32(body) != expected:
+                raise ColumnFileRefused("a block is damaged")
+            yield from decode_block(Block(kind, body))
 
     def _heads(self) -> Iterator[tuple[BlockKind, bytes, int, int]]:
         """Yield the kind, the head, the checksum and the length of each block; the file is then at its body."""

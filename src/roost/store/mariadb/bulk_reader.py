@@ -1,11 +1,13 @@
 """Reads of many rows as of one moment, on a connection of their own."""
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar
 
 from roost.store.mariadb.connection import Connection, translate_errors
 from roost.store.mariadb.link import close_connection, connect
 from roost.store.mariadb.script import row_text
+from roost.store.rules.closing_parts import close_after
 from roost.store.rules.schema import ALLOCATION, PROVIDER_AGGREGATE, PROVIDER_TRAIT, Table
 
 P = TypeVar("P")
@@ -88,15 +90,9 @@ def pages(connection: Connection, text: str, *, at_once: int) -> Iterator[tuple[
 
 def closing_after(connection: Connection, parts: Iterator[P]) -> Iterator[P]:
     """Return the same parts; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, parts)
-    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[P]", iterator)
+    return close_after(_with_our_errors(parts), partial(close_connection, connection))
 
 
-def _until_closed(connection: Connection, parts: Iterator[P]) -> Iterator[P | None]:
-    try:
-        yield None
-        with translate_errors():
-            yield from parts
-    finally:
-        close_connection(connection)
+def _with_our_errors(parts: Iterator[P]) -> Iterator[P]:
+    with translate_errors():
+        yield from parts

@@ -1,12 +1,13 @@
 """Reads of many rows as of one moment, on a connection of their own."""
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import connect, translate_errors
+from roost.store.rules.closing_parts import close_after
 
 P = TypeVar("P")
 
@@ -34,15 +35,9 @@ def bodies(connection: Connection, text: str, values: Any, *, at_once: int) -> I
 
 def closing_after(connection: Connection, parts: Iterator[P]) -> Iterator[P]:
     """Return the same parts; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, parts)
-    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[P]", iterator)
+    return close_after(_with_our_errors(parts), connection.close)
 
 
-def _until_closed(connection: Connection, parts: Iterator[P]) -> Iterator[P | None]:
-    try:
-        yield None
-        with translate_errors():
-            yield from parts
-    finally:
-        connection.close()
+def _with_our_errors(parts: Iterator[P]) -> Iterator[P]:
+    with translate_errors():
+        yield from parts

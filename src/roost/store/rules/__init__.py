@@ -14,5 +14,6 @@
 ``decision_filter``: the filter of stored decisions.
 ``feed``: the known changes of a process, and its own.
 ``vector``: the known changes of a process, by writer.
+``closing_parts``: parts of a database whose source closes after the last one.
 ``prune``: the choice of rows to delete.
 """

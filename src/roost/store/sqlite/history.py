@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from roost.engine.fill.table_columns import Part
 from roost.errors import report_corruption
@@ -15,6 +15,7 @@ from roost.store.column_file.cached_load import BYTES_SINCE, read_cached
 from roost.store.column_file.file_layout import ColumnBase
 from roost.store.column_file.token_rows import find_token
 from roost.store.dump import parts_of, writes_of
+from roost.store.rules.closing_parts import close_after
 from roost.store.rules.codec import decode_change, decode_writes, pack_writes
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
@@ -141,18 +142,12 @@ def _writes_between(
 
 def _closing(connection: sqlite3.Connection, path: Path, parts: Iterator[P]) -> Iterator[P]:
     """Return the same parts; close the connection after the last one, or when the iterator is dropped."""
-    iterator = _until_closed(connection, path, parts)
-    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
-    return cast("Iterator[P]", iterator)
+    return close_after(_with_our_errors(path, parts), connection.close)
 
 
-def _until_closed(connection: sqlite3.Connection, path: Path, parts: Iterator[P]) -> Iterator[P | None]:
-    try:
-        yield None
-        with translate_errors(path), report_corruption("a row"):
-            yield from parts
-    finally:
-        connection.close()
+def _with_our_errors(path: Path, parts: Iterator[P]) -> Iterator[P]:
+    with translate_errors(path), report_corruption("a row"):
+        yield from parts
 
 
 def _position(connection: sqlite3.Connection) -> int:
