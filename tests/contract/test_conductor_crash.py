@@ -2,9 +2,16 @@
 
 import pytest
 
-from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
+from tests.contract.commit_failures import (
+    check_audit,
+    open_server,
+    orders_of,
+    run_until_idle,
+    run_with_commit_failure,
+    stride,
+)
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, PlayedAgent, action, failure
+from tests.support.conductors.conductors import PlayedAgent
 from tests.support.fleets.named_uuids import uuid_named
 
 pytestmark = pytest.mark.long
@@ -12,18 +19,10 @@ pytestmark = pytest.mark.long
 COMMITS_MAX = 60
 
 
-def run_until_idle(server, hands, send):
-    """Send a request and run until all parts are idle; each first spawn fails."""
+def send_and_run(server, hands, send):
+    """Send a request, and run until all parts are idle."""
     send(server)
-    for _ in range(30):
-        done = server.turn()
-        for agent in hands:
-            for order in agent.poll().orders:
-                agent.act(order, failure("no network") if (order.number, action(order)) == (1, "spawn") else OK)
-                done += 1
-        if not done:
-            return
-    raise AssertionError("the parts never become idle")
+    run_until_idle(server, hands)
 
 
 def check_instance(world, name, hands, *, status):
@@ -56,7 +55,7 @@ def test_build_and_delete_survive_a_crash_at_every_commit(world, is_made):
         has_build_failed = run_with_commit_failure(
             world,
             hands,
-            lambda server, name=name: run_until_idle(server, hands, lambda _: server.build(name, key=name)),
+            lambda server, name=name: send_and_run(server, hands, lambda _: server.build(name, key=name)),
             at=at,
             is_made=is_made,
         )
@@ -65,7 +64,7 @@ def test_build_and_delete_survive_a_crash_at_every_commit(world, is_made):
         has_delete_failed = run_with_commit_failure(
             world,
             hands,
-            lambda server, name=name: run_until_idle(server, hands, lambda _: server.delete(name)),
+            lambda server, name=name: send_and_run(server, hands, lambda _: server.delete(name)),
             at=at,
             is_made=is_made,
         )
@@ -98,7 +97,7 @@ def test_slow_conductor_loses_the_race_and_drops_its_work(world):
         while slow.turn():
             pass
         assert overtaken[0] > 0
-        run_until_idle(server, hands, lambda _server: None)
+        run_until_idle(server, hands)
         assert server.status("one").status == "ACTIVE"
         assert server.used()["VCPU"] == 1
         assert len([order for order in orders_of(server) if order.action == "spawn"]) == 2

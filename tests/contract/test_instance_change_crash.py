@@ -7,9 +7,16 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
-from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
+from tests.contract.commit_failures import (
+    check_audit,
+    open_server,
+    orders_of,
+    run_until_idle,
+    run_with_commit_failure,
+    stride,
+)
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, TERMS, PlayedAgent, action, failure
+from tests.support.conductors.conductors import TERMS, PlayedAgent
 from tests.support.fleets.named_uuids import uuid_named
 
 pytestmark = pytest.mark.long
@@ -37,19 +44,11 @@ def request(server, kind, *, key):
         server.change("one", "shelve" if kind == "keep" else kind, key=key, **more)
 
 
-def run_until_idle(server, *, hands, kind, key):
-    """Send a request and run until all parts are idle; each first spawn fails."""
+def send_and_run(server, *, hands, kind, key):
+    """Send a request, and run until all parts are idle."""
     server.terms = replace(TERMS, owner_s=0.0, shelved_offload_time_s=-1.0 if kind == "keep" else 0.0)
     request(server, kind, key=key)
-    for _ in range(30):
-        done = server.turn()
-        for agent in hands:
-            for order in agent.poll().orders:
-                agent.act(order, failure("no network") if (order.number, action(order)) == (1, "spawn") else OK)
-                done += 1
-        if not done:
-            return
-    raise AssertionError("the parts never become idle")
+    run_until_idle(server, hands)
 
 
 def check_instance(server, hands, *, status, is_on_host, image):
@@ -76,15 +75,12 @@ def test_instance_changes_survive_a_crash_at_every_commit(world, is_made):
             hands.append(PlayedAgent(server, f"h{number}"))
             hands[-1].register()
         server.build("one", image=OLD)
-        for _ in range(3):
-            server.turn()
-            for agent in hands:
-                for order in agent.poll().orders:
-                    agent.act(order)
+        run_until_idle(server, hands)
+        assert server.status("one").status == "ACTIVE"
     failures, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
     for at in range(1, COMMITS_MAX, stride(world)):
         for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
-            work = partial(run_until_idle, hands=hands, kind=kind, key=f"{kind} {number} {at}")
+            work = partial(send_and_run, hands=hands, kind=kind, key=f"{kind} {number} {at}")
             if number in left:
                 has_failed = run_with_commit_failure(world, hands, work, at=at, is_made=is_made)
                 failures[number] += has_failed

@@ -26,7 +26,7 @@ _ADDRESS = "127.0.0.1"
 # The settings of docs/high-availability.md.
 DYNAMIC = {
     "ttl": TTL_S,
-    "loop_wait": 2,
+    "loop_wait": 1,
     "retry_timeout": 5,
     "primary_start_timeout": 15,
     "synchronous_mode": True,
@@ -37,7 +37,7 @@ DYNAMIC = {
         "use_pg_rewind": True,
         "parameters": {
             "wal_log_hints": "on",
-            "wal_retrieve_retry_interval": "500ms",
+            "wal_retrieve_retry_interval": "100ms",
             "recovery_init_sync_method": "syncfs",
             "max_connections": 100,
         },

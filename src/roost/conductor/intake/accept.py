@@ -124,7 +124,7 @@ def delete(
         NotFound: there is no such instance.
         Conflict: it is deleted, or being deleted.
     """
-    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, "delete", instance_uuid)
+    status = _stored_or_status(reader, operation_uuid, kind="delete", instance_uuid=instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -162,7 +162,7 @@ def act(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    status = _stored_or_status(reader, operation_uuid, kind=kind, instance_uuid=instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -203,7 +203,7 @@ def move(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    status = _stored_or_status(reader, operation_uuid, kind=kind, instance_uuid=instance_uuid)
     if isinstance(status, OperationRow):
         return status
     assert request.move is not None, "a move has a migration"
@@ -334,6 +334,28 @@ def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
     if status is None:
         raise NotFound("instance", instance_uuid)
     return status
+
+
+def _stored_or_status(
+    reader: WorkIndex, operation_uuid: bytes, *, kind: UserOperation, instance_uuid: str
+) -> OperationRow | StatusRow:
+    """Return the stored operation of a repeated request; of a new one, the status that allows it.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: its status does not allow the operation.
+    """
+    stored = reader.operation_by_uuid(operation_uuid)
+    if stored is not None:
+        return stored
+    try:
+        return _status_for(reader, kind, instance_uuid)
+    except Conflict:
+        # Another process may have accepted the same request between the two reads: its operation then has the status.
+        stored = reader.operation_by_uuid(operation_uuid)
+        if stored is None:
+            raise
+        return stored
 
 
 def _status_for(reader: WorkIndex, kind: UserOperation, instance_uuid: str) -> StatusRow:

@@ -1,6 +1,7 @@
 """A connection to MariaDB; after a loss, it is replaced by one to the first host with an answer."""
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ from roost.store.mariadb.connection import (
 from roost.store.mariadb.script import fill_in, literal
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
+from roost.store.servers.lost_hosts import SILENT_HOSTS, Losses
 from roost.store.servers.server_link import History, has_failed_over, retry
 
 Outcome = TypeVar("Outcome")
@@ -71,6 +73,7 @@ class Link:
         is_read_only: whether it may only read.
         process: the process to continue; None: a new one.
         role: of a connection beside the main one of the process; empty: the main one.
+        losses: of other links; after a loss, a read-only link opens a new connection.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Link:
         is_read_only: bool = False,
         process: int | None = None,
         role: str = "",
+        losses: Losses | None = None,
     ) -> None:
         self._address = read_url(url)
         self._settings = settings
@@ -91,6 +95,8 @@ class Link:
         # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
         self._failed_over: History | None = None  # history after a failover, until everything is reloaded
+        self.losses = losses or Losses()
+        self._opened_s = time.monotonic()
         self._connection, self._current = self._connect()
 
     @property
@@ -123,8 +129,13 @@ class Link:
 
     def _open_connection(self) -> Connection:
         """Return the connection, to any server; reopen a lost one."""
+        # The other connection may hold locks, so only the connection of a reader is closed without need.
+        if self._is_read_only and self.losses.has_any_since(self._opened_s):
+            self._connection.drop()
         if not self._connection.open:
+            opened_s = time.monotonic()
             connection, history = retry(self._connect, wait_s=self._settings.wait_s)
+            self._opened_s = opened_s
             previous = self._failed_over or self.history
             try:
                 if has_failed_over(previous, history):
@@ -155,6 +166,7 @@ class Link:
         except BaseException as error:
             if is_fatal(error):
                 connection.drop()
+                self.losses.note()
                 raise ConnectionLost(code_of(error), is_late=is_late(error)) from error
             _roll_back(connection)
             raise
@@ -306,12 +318,13 @@ def connect_first(address: Address, *, deadline_s: float, wait_s: float) -> Conn
     """Connect as ``connect`` does, to a parsed URL."""
     timeout_s = max(_CONNECT_TIMEOUT_MIN_S, min(_CONNECT_TIMEOUT_S, wait_s / len(address.hosts)))
     failures = list[RoostError]()
-    for host in address.hosts:
+    for host in SILENT_HOSTS.order(address.hosts, address=str):
         try:
             connection = _connect_to(address, host, timeout_s=timeout_s, deadline_s=deadline_s)
         except (Unavailable, StoreMissing) as error:
             failures.append(error)
             continue
+        SILENT_HOSTS.forget(str(host))
         if len(address.hosts) == 1 or not connection.server.is_read_only:
             return connection
         close_connection(connection)
@@ -324,6 +337,8 @@ def _connect_to(address: Address, host: Host, *, timeout_s: float, deadline_s: f
     try:
         connection = open_connection(address, host, timeout_s=timeout_s)
     except pymysql.Error as error:
+        if is_late(error):
+            SILENT_HOSTS.note(str(host))
         raise roost_error(error) from None
     except RuntimeError as error:  # A method of authentication needs a package.
         raise BadSettings(

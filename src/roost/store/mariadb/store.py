@@ -303,7 +303,7 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
-        return WorkQueries(work.WorkRows(self._url, settings=self._settings))
+        return WorkQueries(work.WorkRows(self._url, settings=self._settings, losses=self._link.losses))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""

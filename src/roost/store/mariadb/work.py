@@ -9,6 +9,7 @@ from roost.store.mariadb.link import Link
 from roost.store.mariadb.script import key_condition, literal
 from roost.store.old_changes import find_old_changes
 from roost.store.rules.schema import Table
+from roost.store.servers.lost_hosts import Losses
 from roost.store.work_queries import Condition, RowQuery, find_expired, statement, tally_statement
 
 _NOW = "SELECT UNIX_TIMESTAMP(SYSDATE(6))"
@@ -28,10 +29,11 @@ class WorkRows:
     Args:
         url: see ``address``.
         settings: deadlines and waits.
+        losses: of the connection of the store.
     """
 
-    def __init__(self, url: str, *, settings: Settings) -> None:
-        self._link = Link(url, settings=settings, is_read_only=True)
+    def __init__(self, url: str, *, settings: Settings, losses: Losses) -> None:
+        self._link = Link(url, settings=settings, is_read_only=True, losses=losses)
 
     def now_s(self) -> float:
         """See ``Rows.now_s``. The clocks of machines differ, so the clock of the server counts."""

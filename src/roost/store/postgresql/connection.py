@@ -1,6 +1,5 @@
 """A connection to PostgreSQL with a deadline for each statement, even if the server hangs."""
 
-import math
 import time
 from typing import Any, TypeVar
 
@@ -22,24 +21,6 @@ class DeadlinePassed(psycopg.OperationalError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:g} s")
-
-
-class Losses:
-    """The last loss of a connection, shared by the connections of a store.
-
-    A server that hangs is detected by a deadline. Other connections to this server must not wait for their own.
-    """
-
-    def __init__(self) -> None:
-        self._at_s = -math.inf
-
-    def note(self) -> None:
-        """Record a loss."""
-        self._at_s = time.monotonic()
-
-    def has_any_since(self, opened_s: float) -> bool:
-        """Return whether there was a loss after a time of ``time.monotonic``."""
-        return self._at_s >= opened_s
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):

@@ -3,7 +3,7 @@
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -24,9 +24,10 @@ from roost.errors import (
 )
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.postgresql.arrays import adapt
-from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, Losses, is_fatal, state_of
+from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
 from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
+from roost.store.servers.lost_hosts import SILENT_HOSTS, Losses
 from roost.store.servers.server_link import History, has_failed_over, retry
 from roost.store.servers.url_ports import check_port
 
@@ -351,13 +352,13 @@ def connect(
     deadline_s: float = DEFAULTS.bulk_deadline_s,
     wait_s: float = DEFAULTS.wait_s,
 ) -> Connection:
-    """Connect, in autocommit mode.
+    """Connect in autocommit mode: of several hosts to the first one that answers and takes writes.
 
     Args:
         url: a URL of libpq.
         application_name: the name of the client at the server.
         deadline_s: of each statement.
-        wait_s: approximate limit of the attempt, rounded to whole seconds, 2 to 4.
+        wait_s: approximate limit of the attempts at all hosts.
 
     Raises:
         BadSettings: the URL is malformed.
@@ -365,22 +366,44 @@ def connect(
         StoreGone: the server does not answer, or refuses access.
     """
     parameters = read_url(url)
-    try:
-        # Choose the writable server. Otherwise libpq connects to the first server that answers, maybe a standby.
-        hosts = str(parameters.get("host", "")).count(",") + 1
-        several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
-        connection = Connection.connect(
-            make_conninfo("", **{**_KEEPALIVE, **several, **parameters}),
-            autocommit=True,
-            connect_timeout=max(_CONNECT_TIMEOUT_MIN_S, int(min(_CONNECT_TIMEOUT_S, wait_s) / hosts)),
-            application_name=application_name,
-        )
-    except psycopg.Error as error:
-        raise connection_error(error) from None
+    places = _places_of(parameters)
+    # Choose the writable server. Otherwise libpq connects to the first server that answers, maybe a standby.
+    several = {"target_session_attrs": "read-write"} if len(places) > 1 else {}
+    options = {**_KEEPALIVE, **several, **parameters, "application_name": application_name}
+    options["connect_timeout"] = max(_CONNECT_TIMEOUT_MIN_S, int(min(_CONNECT_TIMEOUT_S, wait_s) / len(places)))
+    connection = _connect_first(options, places)
     connection.deadline_s = deadline_s
     connection.add_notice_handler(connection.check_notice)
     adapt(connection)
     return connection
+
+
+def _connect_first(options: dict[str, Any], places: Sequence[dict[str, str]]) -> Connection:
+    """Connect to the first host that accepts, silent ones last."""
+    failure: psycopg.Error | None = None
+    for place in SILENT_HOSTS.order(places, address=str):
+        try:
+            connection = Connection.connect(make_conninfo("", **{**options, **place}), autocommit=True)
+        except psycopg.Error as error:
+            failure = error
+            if isinstance(error, errors.ConnectionTimeout):
+                SILENT_HOSTS.note(str(place))
+            continue
+        SILENT_HOSTS.forget(str(place))
+        return connection
+    assert failure is not None, "a URL has at least one host"
+    raise connection_error(failure) from None
+
+
+def _places_of(parameters: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the parameters of each host of a URL; one without any if they do not fit together."""
+    lists = {name: str(parameters[name]).split(",") for name in ("host", "hostaddr", "port") if parameters.get(name)}
+    count = max(map(len, lists.values()), default=1)
+    if len(lists.get("port", ())) == 1:
+        lists["port"] *= count
+    if any(len(values) != count for values in lists.values()):
+        return [{}]  # libpq explains the problem.
+    return [{name: values[at] for name, values in lists.items()} for at in range(count)]
 
 
 def read_url(url: str) -> dict[str, Any]:

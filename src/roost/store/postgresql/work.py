@@ -7,9 +7,10 @@ from typing import Any
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.old_changes import find_old_changes
 from roost.store.postgresql.arrays import Array
-from roost.store.postgresql.connection import Connection, Losses
+from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Link
 from roost.store.rules.schema import ColumnType, Table
+from roost.store.servers.lost_hosts import Losses
 from roost.store.work_queries import Condition, RowQuery, find_expired, statement, tally_statement
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
