@@ -7,6 +7,7 @@
 ``patroni``: PostgreSQL under Patroni, with etcd.
 ``galera_nodes``: MariaDB with Galera.
 ``client``: one client, with its measurements.
+``probe``: a plain client of the database, beside them.
 ``load``: eight clients at once.
 ``record``: acknowledged writes, and their comparison with the tables.
 ``columns``: the tables, and their comparison with each process.

@@ -1,7 +1,7 @@
 """``make ha``: faults of a replicated database under Roost, one after the other, with clients that claim and release.
 
 Exits with 1 if a write is lost, doubled, resurrected or different, if the columns of a process differ from the tables,
-if the audit has findings, or if an outage is longer than its target.
+if the audit has findings, or if an outage is longer than its target and than that of the database itself.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main() -> int:
                 print("\n".join(problems_of(result)) or f"{result.cluster}: {result.fault}: no problems", flush=True)
     except KeyboardInterrupt:
         problems.append("interrupted")
-    Console(width=190).print(table_of(results))
+    Console(width=205).print(table_of(results))
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     problems += [text for each in results for text in problems_of(each)]

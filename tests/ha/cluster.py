@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from tests.ha.probe import Connection
+
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a fault.
@@ -43,7 +45,7 @@ class Cluster(Protocol):
     name: str
 
     def start(self) -> None:
-        """Start all nodes, and create an empty database."""
+        """Start all nodes, and create an empty database for Roost and one for the probe."""
 
     def stop(self) -> None:
         """End all processes."""
@@ -51,6 +53,9 @@ class Cluster(Protocol):
     @property
     def url(self) -> str:
         """The URL of the database, with all nodes."""
+
+    def connect_probe(self) -> Connection:
+        """Connect to the database of the probe, on the node that takes writes."""
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""

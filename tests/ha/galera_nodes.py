@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.store.backends import upgrade
-from tests.ha import node_processes, packet_filter
+from roost.store.mariadb import link
+from tests.ha import node_processes, packet_filter, probe
 from tests.ha.cluster import Fault, Target
 from tests.ha.peers import HOW_TO_INSTALL
 from tests.support.databases import galera, mariadb
@@ -52,9 +53,9 @@ class GaleraCluster:
         return self.cluster.url("roost")
 
     def start(self) -> None:
-        """Start all nodes, and create an empty database."""
+        """Start all nodes, and create an empty database for Roost and one for the probe."""
         self._cluster = galera.Cluster(3, groups=_GROUPS if os.geteuid() == 0 else ())
-        self.cluster.nodes[0].server.create_databases("roost")
+        self.cluster.nodes[0].server.create_databases("roost", probe.DATABASE)
         upgrade(self.url)
 
     def stop(self) -> None:
@@ -70,6 +71,10 @@ class GaleraCluster:
             if not node.is_ready(3):
                 return f"node {number} is not in a cluster of three"
         return ""
+
+    def connect_probe(self) -> probe.Connection:
+        """Connect to the database of the probe, on the first node that answers."""
+        return link.connect(self.cluster.url(probe.DATABASE), deadline_s=probe.DEADLINE_S)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from roost.app import open_roost
 from roost.store.audit import audit
-from tests.ha.client import HOSTS, VCPUS
+from tests.ha.client import HOSTS, VCPUS, Figures
 from tests.ha.cluster import Cluster, Fault
 from tests.ha.columns import Tables, compare_server, read_tables
 from tests.ha.load import Load
+from tests.ha.probe import Probe
 from tests.ha.record import Record, find_decision_problems, find_problems
 from tests.ha.report import Result
 from tests.support.fleets.products import fleet, settings_for
@@ -58,20 +59,23 @@ class HaRun:
         """Have one fault under load; compare everything after the recovery."""
         if fault.problem:
             return Result(cluster=self._cluster.name, fault=fault.name, target=fault.target, impossible=fault.problem)
-        load = Load([each.port for each in self.servers], seed=seed)
+        load, probe = Load([each.port for each in self.servers], seed=seed), Probe(self._cluster.connect_probe)
+        probe.start()
         load.start()
         recovery = ""
         try:
             time.sleep(_BEFORE_S)
             load.reset_figures()
+            probe.reset_figures()
             with fault.during():
                 time.sleep(fault.hold_s)
             recovery = self._recover()
             time.sleep(_AFTER_S)
         finally:
             load.stop()
+            probe.stop()
         self._records += load.records
-        return self._compare(fault, load, recovery=recovery)
+        return self._compare(fault, load, probe.figures, recovery=recovery)
 
     def _recover(self) -> str:
         """Wait until the cluster is healthy; return the problem if it is not."""
@@ -82,7 +86,7 @@ class HaRun:
             time.sleep(0.5)
         return ""
 
-    def _compare(self, fault: Fault, load: Load, *, recovery: str) -> Result:
+    def _compare(self, fault: Fault, load: Load, database: Figures, *, recovery: str) -> Result:
         tables = wait_until(self._read_tables)
         problems = find_problems(self._records, tables.holdings)
         problems += find_decision_problems(self._records, tables.decisions)
@@ -100,6 +104,7 @@ class HaRun:
             fault=fault.name,
             target=fault.target,
             outage_s=load.outage_s,
+            database_s=database.outage_s,
             longest_wait_s=load.longest_wait_s,
             errors=load.errors,
             acknowledged=sum(record.acknowledged for record in load.records),

@@ -12,7 +12,8 @@ from typing import Any
 
 import psycopg
 
-from tests.ha import node_processes, packet_filter
+from roost.store.postgresql import link
+from tests.ha import node_processes, packet_filter, probe
 from tests.ha.cluster import Fault, Target
 from tests.ha.peers import HOW_TO_INSTALL, patroni_python
 from tests.support.databases import postgres
@@ -191,7 +192,7 @@ class PatroniCluster:
         return f"postgresql://roost@{','.join(f'{_ADDRESS}:{node.port}' for node in self.nodes)}/{database}"
 
     def start(self) -> None:
-        """Start all nodes, and create an empty database."""
+        """Start all nodes, and create an empty database for Roost and one for the probe."""
         self._etcd.start()
         for node in self.nodes:
             node.start()
@@ -200,6 +201,7 @@ class PatroniCluster:
         wait_until(lambda: not self.problem(), within_s=_START_S)
         with self._connect("postgres") as connection:
             connection.execute("CREATE DATABASE roost")
+            connection.execute(f"CREATE DATABASE {probe.DATABASE}")
 
     def stop(self) -> None:
         """End all processes."""
@@ -246,6 +248,10 @@ class PatroniCluster:
     def _connect(self, database: str) -> "psycopg.Connection[tuple[Any, ...]]":
         url = f"{self._url(database)}?target_session_attrs=read-write&connect_timeout=5"
         return psycopg.connect(url, autocommit=True)
+
+    def connect_probe(self) -> probe.Connection:
+        """Connect to the database of the probe, on the primary."""
+        return link.connect(self._url(probe.DATABASE), deadline_s=probe.DEADLINE_S)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""

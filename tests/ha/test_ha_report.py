@@ -35,7 +35,7 @@ def test_result_within_its_target_is_good():
         ({"columns": 3}, "3 differences in columns"),
         ({"audit": 1}, "1 findings of the audit"),
         ({"wrong_answers": 1}, "1 wrong answers"),
-        ({"outage_s": 2.1}, "an outage of 2.1 s, more than 2 s"),
+        ({"outage_s": 2.1}, "an outage of 2.1 s, more than 2.0 s"),
         ({"errors": {"503": 2}}, "2 errors instead of none"),
         ({"acknowledged": 0}, "no write was acknowledged"),
         ({"recovery": "it has no leader"}, "it has no leader"),
@@ -47,6 +47,13 @@ def test_result_names_its_problem(change, problem):
     assert details_of([result]) == ["patroni, switchover: the first"]
 
 
+def test_outage_may_be_half_a_second_longer_than_that_of_the_database():
+    result = msgspec.structs.replace(GOOD, database_s=2.2, outage_s=2.7)
+    assert problems_of(result) == []
+    (problem,) = problems_of(msgspec.structs.replace(result, outage_s=2.8))
+    assert problem.endswith("an outage of 2.8 s, more than 2.7 s")
+
+
 def test_errors_are_allowed_if_the_target_has_them():
     result = msgspec.structs.replace(GOOD, errors={"503": 2}, target=Target(outage_s=2))
     assert problems_of(result) == []
@@ -55,7 +62,7 @@ def test_errors_are_allowed_if_the_target_has_them():
 def test_fault_that_is_not_possible_is_named_with_its_reason():
     result = Result(cluster="patroni", fault="cut", target=Target(outage_s=30), impossible="packet filters need root")
     assert problems_of(result) == []
-    console = Console(width=200, file=io.StringIO())
+    console = Console(width=230, file=io.StringIO())
     console.print(table_of([GOOD, result]))
     text = console.file.getvalue()
     assert "not possible here: packet filters need root" in text
