@@ -32,11 +32,15 @@ def active():
         yield running
 
 
-@pytest.mark.parametrize("kind", ["stop", "delete"])
+@pytest.mark.parametrize("kind", ["build", "stop", "delete"])
 def test_operation_of_the_same_request_is_the_answer(active, kind):
-    act = active.delete if kind == "delete" else lambda name, *, key: active.power(name, kind, key=key)
-    first = act("one", key="a request")
+    acts = {
+        "build": lambda key: active.build("two", key=key),
+        "stop": lambda key: active.power("one", "stop", key=key),
+        "delete": lambda key: active.delete("one", key=key),
+    }
+    first = acts[kind]("a request")
     active.reader = LateReader(active.reader, late=1)
-    assert act("one", key="a request").id == first.id
+    assert acts[kind]("a request").id == first.id
     with pytest.raises(Conflict):
-        act("one", key="another request")
+        acts[kind]("another request")
