@@ -39,10 +39,10 @@ class Figures:
         """Add a request that ended now; an empty error is a success."""
         now_s = time.monotonic()
         self.longest_wait_s = max(self.longest_wait_s, now_s - began_s)
+        self.outage_s = max(self.outage_s, now_s - self._success_s)
         if error:
             self.errors[error] += 1
             return
-        self.outage_s = max(self.outage_s, now_s - self._success_s)
         self._success_s = now_s
 
 

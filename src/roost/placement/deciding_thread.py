@@ -348,6 +348,7 @@ class Serving:
                 job.attempts += 1
                 job.slices = 0  # Its search began on the old columns.
                 if job.attempts <= self._retries:
+                    job.drop_act()
                     found.append(job)
         return found
 
@@ -364,10 +365,11 @@ class Serving:
 
     def _prepare_reply(self, job: Job[Answer], result: Result) -> Callable[[], None]:
         """Return the function that answers an act that succeeded or failed."""
-        assert job.act is not None
+        act = job.take_act()
+        assert act is not None
         self._accepted += not isinstance(result, Exception)
         try:
-            answer = job.act.answer(result)
+            answer = act.answer(result)
         except Exception as error:  # noqa: BLE001  # as above
             return partial(_fail, [job], error)
         return partial(_answer, job, answer)
@@ -485,6 +487,7 @@ def _fail(jobs: Sequence[Job[Any]], error: Exception) -> None:
     for job in jobs:
         if job.is_answered:
             continue
+        job.drop_act()
         job.is_answered = True
         try:
             job.outcome.set_exception(error)

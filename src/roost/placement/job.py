@@ -39,3 +39,14 @@ class Job(Generic[Answer]):
         self.slices = 0  # interruptions of its act, so that other tasks run
         self.is_answered = False
         self.since_s = time.monotonic()
+
+    def take_act(self) -> Act[Answer] | None:
+        """Return the act, and forget it: its ``answer`` or ``on_drop`` is called once."""
+        act, self.act = self.act, None
+        return act
+
+    def drop_act(self) -> None:
+        """Forget the act, if there is one: it has no result."""
+        act = self.take_act()
+        if act is not None and act.on_drop is not None:
+            act.on_drop()

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import Conflict, OverBudget, StoreBroken, StoreReplaced, Unavailable
+from roost.errors import Conflict, OverBudget, StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.fleet import Departure
 from roost.model.work.work_rows import Put
 from roost.model.writes import PutDocument
@@ -272,6 +272,40 @@ def test_act_is_repeated_after_a_replacement_of_the_database():
     assert serving.run(task) == ("left", None)
     assert len(plans) == 3
     serving.stop()
+
+
+@pytest.mark.parametrize("replacements", [0, 1, 2])
+def test_act_without_a_result_is_dropped(replacements):
+    errors = [StoreReplaced("it was replaced")] * replacements
+    serving = Serving(Current(MemoryStore()), decide=lambda deeds: [errors.pop() if errors else None for _ in deeds])
+    calls = []
+
+    def task(_current):
+        return Act(
+            deed=Departure(instance_uuids=("a",)),
+            answer=lambda _result: calls.append("answer"),
+            on_drop=lambda: calls.append("drop"),
+        )
+
+    serving.run(task)
+    serving.stop()
+    assert calls == [*["drop"] * replacements, "answer"]
+
+
+def test_act_that_waited_through_a_silence_is_dropped():
+    decided, dropped = [], []
+    serving = Serving(Current(MemoryStore()), decide=decided.append)
+    outcome = Future()
+
+    def task(_current):
+        serving._silence.note(StoreGone("no answer"))  # as a commit of the same group does
+        return Act(deed=Departure(instance_uuids=("a",)), answer=dropped.append, on_drop=lambda: dropped.append("drop"))
+
+    serving.submit(task, outcome)
+    with pytest.raises(StoreGone):
+        outcome.result(10)
+    serving.stop()
+    assert (decided, dropped) == ([], ["drop"])
 
 
 @pytest.mark.parametrize("is_raised", [False, True])

@@ -85,15 +85,16 @@ class IdempotencyKeys:
         self._in_progress.add((owner, key))
         act = result
 
-        def finish(done: Result) -> Response:
-            try:
-                response = act.answer(done)
-                self.remember(owner, key, fingerprint=fingerprint, response=response)
-                return response
-            finally:
-                self._in_progress.discard((owner, key))
+        def end() -> None:
+            self._in_progress.discard((owner, key))
 
-        return Act(deed=act.deed, answer=finish)
+        def finish(done: Result) -> Response:
+            end()
+            response = act.answer(done)
+            self.remember(owner, key, fingerprint=fingerprint, response=response)
+            return response
+
+        return Act(deed=act.deed, answer=finish, on_drop=end)
 
 
 def check(key: str) -> None:
