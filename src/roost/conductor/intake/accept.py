@@ -71,7 +71,7 @@ def build(
         BadRequest: the request moves an instance, has too many instances, or an invalid name or uuid.
         Conflict: one of the instances exists already.
     """
-    uuids = _stored_or(reader, operation_uuid, lambda: _new_uuids(current, reader, request, name=name))
+    uuids = _find_or_check(reader, operation_uuid, lambda: _new_uuids(current, reader, request, name=name))
     if isinstance(uuids, OperationRow):
         return uuids
     spelled = msgspec.structs.replace(request, instance_uuids=tuple(map(uuid_form, request.instance_uuids)))
@@ -124,7 +124,7 @@ def delete(
         NotFound: there is no such instance.
         Conflict: it is deleted, or being deleted.
     """
-    status = _stored_or(reader, operation_uuid, lambda: _status_for(reader, "delete", instance_uuid))
+    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, "delete", instance_uuid))
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -162,7 +162,7 @@ def act(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = _stored_or(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
+    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -203,7 +203,7 @@ def move(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = _stored_or(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
+    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
     if isinstance(status, OperationRow):
         return status
     assert request.move is not None, "a move has a migration"
@@ -336,7 +336,7 @@ def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _stored_or(reader: WorkIndex, operation_uuid: bytes, check: Callable[[], Found]) -> OperationRow | Found:
+def _find_or_check(reader: WorkIndex, operation_uuid: bytes, check: Callable[[], Found]) -> OperationRow | Found:
     """Return the stored operation of a repeated request; of a new one, the result of a check.
 
     Args:
