@@ -1,4 +1,4 @@
-"""Databases of a server with tables of another program."""
+"""Databases of a server without tables of Roost: empty ones, and those with tables of another program."""
 
 import psycopg
 import pytest
@@ -55,6 +55,17 @@ def tables(url):
 
 def put_back(url, file):
     restore(url, file, may_replace=False, progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("words", [("db", "check"), ("db", "backup", "backup"), ("audit",)], ids=" ".join)
+def test_commands_say_how_to_create_the_tables_of_an_empty_database(run, monkeypatch, tmp_path, empty_url, words):
+    monkeypatch.chdir(tmp_path)
+    settings = tmp_path / "roost.toml"
+    settings.write_text(f'[store]\nurl = "{empty_url}"\n')
+    code, output, error = run(*words, "--config", settings)
+    assert (code, output) == (7, "")
+    assert error.endswith(" database is empty: create its tables with `roost db sync`\n")
+    assert tables(empty_url) == set()
 
 
 @pytest.mark.parametrize("call", [*CREATIONS, *READS])

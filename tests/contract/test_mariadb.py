@@ -310,7 +310,7 @@ def test_empty_database_gets_tables_only_from_a_server_or_an_upgrade(mariadb_ser
     with mariadb.fresh_database(mariadb_server) as url:
         name = url.partition("?")[0].rpartition("/")[2]
         mariadb.execute(url, f"DROP DATABASE {name}; CREATE DATABASE {name}")
-        with pytest.raises(StoreBroken, match="is not one of roost; `roost db sync` creates the tables"):
+        with pytest.raises(StoreBroken, match="is empty: create its tables with `roost db sync`"):
             open_reader(url)
         assert status_of(url).processes == []
         upgrade(url)
