@@ -69,6 +69,11 @@ def missing_store(name: str) -> "StoreMissing":
     return StoreMissing(f"{name} does not exist; correct the path, or create the database with `roost db sync`")
 
 
+def empty_store(name: str) -> "StoreBroken":
+    """Return an error about a database without tables, for a command that creates none."""
+    return StoreBroken(f"{name} is empty: create its tables with `roost db sync`")
+
+
 def extra_hint(extra: str) -> str:
     """Describe how to install an extra; the name without a file could be another package of an index.
 

@@ -349,6 +349,15 @@ def test_db_commands_version_sync_check_backup_and_restore(run, tmp_path):
     assert "older than" in db("check", "--data", data, code=7)[1]
 
 
+@pytest.mark.parametrize("command", ["sync", "upgrade"])
+def test_changed_database_is_named_without_its_password(run, postgres_url, command):
+    def url(password):
+        return postgres_url.replace("//roost@", f"//roost:{password}@")
+
+    code, output, error = run("db", command, "--database", url("secret"))
+    assert (code, output) == (0, f"{url('***')} has the schema of this program\n"), error
+
+
 def test_db_check_has_an_exit_code_for_each_cause(run, tmp_path):
     def check():
         code, _, error = run("db", "check", "--database", tmp_path / "roost.db")

@@ -50,6 +50,12 @@ def test_empty_file_counts_as_missing(path):
         assert list(store.load().writes) == []
 
 
+def test_error_of_an_empty_file_says_how_to_create_the_tables(path):
+    path.touch()
+    with pytest.raises(StoreBroken, match=r"roost\.db is empty: create its tables with `roost db sync`"):
+        audit(path)
+
+
 def test_urls_and_paths_name_the_same_file(path):
     with closing(open_store(f"sqlite:///{path}", settings=StoreSettings(synchronous="NORMAL"))):
         assert path.exists()

@@ -65,15 +65,17 @@ class NovaCloud:
         self.nova_conf.write_text("\n".join(lines) + "\n")
 
     @contextmanager
-    def served(self, *, settings="", poll_s=POLL_S):
+    def served(self, *, settings="", poll_s=POLL_S, database=None):
         """Run ``roost nova-scheduler`` during the block.
 
         Args:
             settings: lines of section ``nova``.
             poll_s: seconds between readings of changes.
+            database: URL of Roost's database; None: a file in the folder.
         """
         lines = f"[nova]\npoll_s = {poll_s}\n{settings}"
-        with serve("--nova-conf", self.nova_conf, settings=lines, folder=self.folder, noun="nova-scheduler") as server:
+        words = ["--nova-conf", self.nova_conf] + ([] if database is None else ["--database", database])
+        with serve(*words, settings=lines, folder=self.folder, noun="nova-scheduler") as server:
             self.server = server
             # The queue is declared after the first reading of the databases.
             wait_until(lambda: "rpc_broker_connected" in server.said)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         nova_conf_notes,
         settings_of,
         settings_with_sources,
+        show_database,
     )
     from roost.app.local_conductors import build_conductor
     from roost.app.placement_server import (
@@ -90,6 +91,7 @@ __all__ = [
     "serve_product",
     "settings_of",
     "settings_with_sources",
+    "show_database",
     "stamp",
     "status_of",
     "sync",
@@ -108,6 +110,7 @@ _HOMES = {
         "nova_conf_notes",
         "settings_of",
         "settings_with_sources",
+        "show_database",
     ),
     "roost.app.local_conductors": ("build_conductor",),
     "roost.app.preflight.nova_preflight": ("check_nova_deployment",),

@@ -22,6 +22,7 @@ from roost.settings import (
     values_of,
 )
 from roost.store.audit import Finding, audit
+from roost.store.backends import is_shared
 
 FILE = "roost.db"  # the database in a data folder
 
@@ -129,6 +130,15 @@ def database_of_settings(settings: Settings, data: Path | None, environ: Mapping
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / FILE)
+
+
+def show_database(url: str) -> str:
+    """Return the name of a database for people: the path of a file, or a URL without its password.
+
+    >>> show_database("sqlite:///roost.db"), show_database("mysql://roost:secret@db/roost")
+    ('roost.db', 'mysql://roost:***@db/roost')
+    """
+    return str(hide_secrets("store", "url", url)) if is_shared(url) else url.removeprefix("sqlite:///")
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> list[Finding]:

@@ -37,12 +37,6 @@ def _url(database: str | None, config: Path | None, data: Path | None) -> str:
     return database or database_of(config, data, os.environ)
 
 
-def _display_name(url: str) -> str:
-    from roost.store.backends import database_at
-
-    return database_at(url).label
-
-
 @db.command("upgrade", short_help="Upgrade the schema of the database.")
 @_database_options
 @click.option("--expand", "is_expansion", is_flag=True, help="Run only the steps that older processes do not notice.")
@@ -61,10 +55,10 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None, is_
     settings = app.settings_of(config, os.environ).store
     if is_expansion:
         app.expand(url, settings=settings)
-        click.echo(f"{_display_name(url)} can be served by this program and the version before")
+        click.echo(f"{app.show_database(url)} can be served by this program and the version before")
     else:
         app.upgrade(url, settings=settings)
-        click.echo(f"{_display_name(url)} has the schema of this program")
+        click.echo(f"{app.show_database(url)} has the schema of this program")
 
 
 @db.command("sync", short_help="Create the database, or upgrade its schema.")
@@ -78,7 +72,7 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
 
     url = _url(database, config, data)
     app.sync(url, settings=app.settings_of(config, os.environ).store)
-    click.echo(f"{_display_name(url)} has the schema of this program")
+    click.echo(f"{app.show_database(url)} has the schema of this program")
 
 
 @db.command("version", short_help="Print the schema version of the database.")

@@ -59,8 +59,8 @@ def placement(
     """Import all data of an OpenStack Placement, with uuids and generations, and compare the result with the source.
 
     The source is only read, and can keep running. The import is one commit. A repeated import adds later changes. Print
-    the number of changes and the comparison. End with exit code 5 if the same data changed on both sides, and 8 if the
-    comparison finds a difference.
+    both databases, the number of changes and the comparison. End with exit code 5 if the same data changed on both
+    sides, and 8 if the comparison finds a difference.
     """
     from roost.app import database_of, import_placement
     from roost.cli.text.progress import progress_bar
@@ -88,6 +88,8 @@ def _parse_header(text: str) -> tuple[str, str]:
 def _lines(result: "ImportReport") -> Iterable[str]:
     from roost.cli.text.tables import align
 
+    yield escape_text(f"from {result.source} to {result.database}")
+    yield ""
     would = "would be " if result.is_dry_run else ""
     head = ("", f"{would}created", f"{would}changed", f"{would}removed", "unchanged", "changed here, kept")
     yield from align(

@@ -38,6 +38,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     providers: ImportCounts
     consumers: ImportCounts
     verified: ImportCheck | None  # None: dry run
+    database: str = ""  # name of the target, without a password
 
 
 def run_import(current: Current, there: World, *, source: str, is_dry_run: bool) -> ImportReport:

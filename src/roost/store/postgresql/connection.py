@@ -8,6 +8,7 @@ from psycopg.abc import PQGen
 from psycopg.errors import Diagnostic
 
 Result = TypeVar("Result")
+LABEL = "the PostgreSQL database"
 _WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
 # SQLSTATEs of errors that make a connection unusable, even if a proxy keeps it open: the class of connection errors;
 # read-only, as on a standby or a demoted primary; a server that is stopping, has crashed or is starting.

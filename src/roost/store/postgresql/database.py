@@ -14,6 +14,7 @@ from roost.ports import LiveWriter
 from roost.store import database
 from roost.store.column_file.file_layout import ColumnBase
 from roost.store.postgresql import backup, history, link
+from roost.store.postgresql.connection import LABEL
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.versions import heartbeats, prepare
 from roost.store.postgresql.versions.read_schema import read_schema
@@ -29,7 +30,7 @@ class PostgresDatabase(database.Database):
     @property
     def label(self) -> str:
         """A fixed text: the URL may hold a password."""
-        return "the PostgreSQL database"
+        return LABEL
 
     def open_store(self, settings: Settings) -> PostgresStore:
         """See ``Database``."""
@@ -140,6 +141,6 @@ class PostgresDatabase(database.Database):
 
                 yield query
         except psycopg.errors.UndefinedTable as error:
-            raise StoreBroken("the PostgreSQL database is not one of roost") from error
+            raise StoreBroken(f"{LABEL} is not one of roost") from error
         except psycopg.Error as error:
             raise link.connection_error(error) from None

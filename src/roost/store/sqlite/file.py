@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roost.errors import StoreBroken, StoreBusy, StoreCorrupt, StoreMissing, Unavailable, missing_store
+from roost.errors import StoreBroken, StoreBusy, StoreCorrupt, StoreMissing, Unavailable, empty_store, missing_store
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, Schema, check_version
 
 # Checkpoints cause the slowest commits. With rare checkpoints, the median time of commits is lower and, up to 10,000
@@ -235,6 +235,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _schema(connection: sqlite3.Connection, path: Path) -> Schema:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not names and not size_of(path):
+        raise empty_store(str(path))
     if "alembic_version" not in names:
         raise StoreBroken(f"{path} is a database, but not one of roost")
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()

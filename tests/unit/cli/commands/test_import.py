@@ -1,8 +1,24 @@
 """The text of ``roost import``."""
 
+import json
+
 from roost import app
 from roost.compat.upstream.import_run import ImportCounts, ImportReport
+from roost.compat.upstream.placement_world import World
 from roost.compat.upstream.verify import ImportCheck
+from tests.support.servers import upstream_database as upstream
+
+
+def test_target_without_options_is_the_default_and_is_shown(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("ROOST_DATA", str(tmp_path / "data"))
+    source = f"sqlite:///{tmp_path / 'placement.sqlite'}"
+    upstream.fill(source, World(providers={}, consumers={}, classes=[], traits=[]))
+    target = tmp_path / "data" / "roost.db"
+    for options in (["--dry-run"], []):
+        code, output, error = run("import", "placement", "--from", source, *options)
+        assert (code, output.splitlines()[:2]) == (0, [f"from {source} to {target}", ""]), error
+    code, output, _ = run("import", "placement", "--from", source, "--json")
+    assert (code, json.loads(output)["database"], target.exists()) == (0, str(target), True)
 
 
 def test_names_of_the_source_cannot_send_control_sequences_to_the_terminal(run, monkeypatch):

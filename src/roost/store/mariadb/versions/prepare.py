@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from roost.errors import StoreBroken, StoreBusy
+from roost.errors import StoreBusy, empty_store
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.mariadb.connection import LABEL, Connection, translate_errors
 from roost.store.mariadb.link import DEFAULTS, close_connection, connect
@@ -23,7 +23,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
     found = schema_of(url)
     if found.version is None:
         if not may_create:
-            raise StoreBroken(f"{LABEL} is not one of roost; `roost db sync` creates the tables in an empty one")
+            raise empty_store(LABEL)
         upgrade_mariadb(url)
         found = schema_of(url)
     check_schema(found)

@@ -1,28 +1,23 @@
 """The schema of a MariaDB database, as its tables have it."""
 
-from roost.errors import StoreBroken
 from roost.store.mariadb.connection import LABEL, Connection
 from roost.store.rules.schema import READABLE_FROM, Schema, check_version
+from roost.store.servers.foreign_tables import check_tables, is_known
 
 _TABLES = """
-SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
-AND TABLE_NAME IN ('alembic_version', 'compatibility', 'resource_providers')"""
-_FOREIGN = "resource_providers"  # a table of upstream Placement
+SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE'"""
 
 
 def read_schema(connection: Connection) -> Schema:
     """Return the schema of the database of a connection.
 
     Raises:
-        StoreBroken: it has tables of another program.
+        StoreBroken: it has tables of another program, and none of Roost.
     """
     tables = {name for (name,) in connection.execute(_TABLES, is_synced=True).rows}
     version = _first(connection, "SELECT version_num FROM alembic_version") if "alembic_version" in tables else None
-    if _FOREIGN in tables or (version is not None and not version.isdigit()):
-        raise StoreBroken(
-            f"{LABEL} is of another program, such as upstream Placement: create another database on its server for "
-            "roost, and import the data with `roost import placement --from URL`"
-        )
+    if not is_known(version):
+        check_tables(LABEL, tables, version=version)
     oldest = _first(connection, READABLE_FROM) if "compatibility" in tables else None
     return Schema(version, oldest or "")
 

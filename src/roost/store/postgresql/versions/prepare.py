@@ -1,7 +1,8 @@
 """The schema of a PostgreSQL database: its version, its creation and its upgrade."""
 
-from roost.errors import StoreBroken
+from roost.errors import empty_store
 from roost.model.settings.roost_settings import Store as Settings
+from roost.store.postgresql.connection import LABEL
 from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
 from roost.store.postgresql.versions.read_schema import check_schema, read_schema
 from roost.store.rules.schema import SCHEMA_VERSION, Schema
@@ -14,9 +15,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
         found = read_schema(connection)
         if found.version is None:
             if not may_create:
-                raise StoreBroken(
-                    "the PostgreSQL database is not one of roost; `roost db sync` creates the tables in an empty one"
-                )
+                raise empty_store(LABEL)
             from roost.store.postgresql.versions import upgrade as upgrades  # slow to import
 
             with translate_errors():

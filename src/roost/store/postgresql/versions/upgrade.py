@@ -12,12 +12,11 @@ from roost.errors import StoreBusy
 from roost.store import migrate
 from roost.store.peers.upgrade_rules import check_no_older, last_expansion
 from roost.store.postgresql import link
-from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.connection import LABEL, Connection
 from roost.store.postgresql.versions.heartbeats import OPENING_LOCK, live_writers
 from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.rules.schema import SERVED_FROM
 
-LABEL = "the PostgreSQL database"
 # A change of a table waits for the end of all statements on it, and all later statements wait for the change. So it
 # waits briefly, and tries again later.
 _LOCK_TIMEOUT_S = 3

@@ -1,0 +1,39 @@
+"""Refuses to create Roost's tables among those of another program."""
+
+from collections.abc import Collection
+
+from roost.errors import StoreBroken
+from roost.store.rules import schema
+
+_DATA = {each.name for each in vars(schema).values() if isinstance(each, schema.Table)}
+_RECORDS = {"alembic_version", "schema_version", "compatibility", "feed", "snapshot", "writer", "turn"}
+# An interrupted creation on MariaDB leaves some of them, without a version.
+OWN_TABLES = frozenset(_DATA | _RECORDS)
+_PLACEMENT = "resource_providers"  # a table of upstream Placement
+
+
+def is_known(version: str | None) -> bool:
+    """Return whether a version is one of Roost; alembic's other users have names with letters."""
+    return version is not None and version.isdigit()
+
+
+def check_tables(label: str, tables: Collection[str], *, version: str | None) -> None:
+    """Refuse a database with tables of another program.
+
+    Args:
+        label: the database, in the message.
+        tables: all tables where Roost would create its own.
+        version: in the table of alembic, which is not one of Roost.
+
+    Raises:
+        StoreBroken: it has such tables, or such a version.
+    """
+    foreign = sorted(set(tables) - OWN_TABLES)
+    if not foreign and version is None:
+        return
+    named = _PLACEMENT if _PLACEMENT in foreign else next(iter(foreign), "alembic_version")
+    advice = ", and import the data with `roost import placement --from URL`" if named == _PLACEMENT else ""
+    raise StoreBroken(
+        f"{label} has tables of another program, such as {named}: "
+        f"create another database on its server for roost{advice}"
+    )
