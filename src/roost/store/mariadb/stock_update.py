@@ -11,7 +11,7 @@ from typing import NamedTuple
 from roost.model.writes import CLASS_MASK, GENERATION_SLOT
 from roost.store.rules.batch import NO_MINIMUM
 
-# Rows of one statement: far beyond 30,000, the server would read the whole table instead.
+# Rows of one statement: with more than some 30,000, the server would read and lock the whole table instead.
 _ROWS_MAX = 4096
 # Rows of inventories are locked in the order of their ids, as the server reads ranges of the primary key.
 # An expression in SET is evaluated once for each row, in the order in which it is written, so ``@passed`` counts the
