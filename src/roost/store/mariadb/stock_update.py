@@ -11,8 +11,8 @@ from typing import NamedTuple
 from roost.model.writes import CLASS_MASK, GENERATION_SLOT
 from roost.store.rules.batch import NO_MINIMUM
 
-# Rows of one statement: with more than some 30,000, the server would read and lock the whole table instead.
-_ROWS_MAX = 4096
+# Rows of one statement. From 1,000 on, the server may turn the list of ids into a table, and join it in any order.
+_ROWS_MAX = 900
 # Rows of inventories are locked in the order of their ids, as the server reads ranges of the primary key.
 # An expression in SET is evaluated once for each row, in the order in which it is written, so ``@passed`` counts the
 # rows that pass. A variable has the type of its value before the statement.
