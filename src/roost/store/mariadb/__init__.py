@@ -2,6 +2,7 @@
 
 ``store``: the store.
 ``rows``: statements for a batch.
+``stock_update``: the statement of a batch that changes inventories.
 ``script``: SQL text with literals, and scripts for one round trip.
 ``work``: queries and deletion of work.
 ``writers``: registration and closing of writers, and the vector of all changes.

@@ -15,6 +15,7 @@ from roost.store.mariadb.script import (
     replacements,
     subquery,
 )
+from roost.store.mariadb.stock_update import stock_updates
 from roost.store.rules.batch import Batch, phases_of_claims, phases_of_releases
 from roost.store.rules.codec import CODECS, encode_writes, fill, table_changes
 from roost.store.rules.feed.stale_state import DatabaseRestored
@@ -36,18 +37,12 @@ from roost.store.rules.schema import (
 )
 from roost.store.rules.vector import ChangeKey
 
-# Rows are locked in the order of their ids, which is the order of the subquery, so two batches never deadlock. Groups
-# come first, then inventories, then places. A statement that waited for a lock reads the newest version of the row, so
-# the guard judges current rows. It checks the peak rather than the sum: if a release follows a claim, the claim must
-# fit before the release.
+# Rows are locked in the order of their ids, so two batches never deadlock. Groups come first, then inventories, then
+# places. A statement that waited for a lock reads the newest version of the row, so the guard judges current rows. It
+# checks the peak rather than the sum: if a release follows a claim, the claim must fit before the release.
 # A verdict may depend on changed rows only: nodes of a cluster notice no other conflicts. So ``guard`` changes where a
 # verdict depends on a row that stays the same.
 _GUARD = "UPDATE {table} FORCE INDEX (PRIMARY) SET guard = 1 - guard WHERE {condition} ORDER BY {order}"
-_CLAIM = """
-UPDATE {rows} AS w STRAIGHT_JOIN inventory AS i FORCE INDEX (PRIMARY) ON i.id = w.id
-SET i.used = i.used + w.added
-WHERE i.used + w.peak <= (i.total - i.reserved) * i.allocation_ratio
-  AND w.minimum >= i.min_unit AND w.maximum <= i.max_unit AND w.divisor % i.step_size = 0"""
 _PLACE_END = """
  ON DUPLICATE KEY UPDATE holder = IF(members = 0, VALUES(holder), holder), members = members + VALUES(members)"""
 _VALID_PLACES = """
@@ -75,9 +70,10 @@ def batch_script(batch: Batch, key: ChangeKey | None, *, epoch: int) -> str:
     script = Script(epoch)
     if batch.groups:
         script.add_exact(_guard("server_group", ("id",), [(number,) for number in batch.groups]), len(batch.groups))
-    if batch.stocks:
-        rows = [(number, *amounts) for number, amounts in sorted(batch.stocks.items())]
-        script.add_exact(_CLAIM.format(rows=subquery("id added peak minimum maximum divisor", rows)), len(rows))
+    for update in stock_updates(batch.stocks):
+        for text in update.statements:
+            script.add(text)
+        script.require(update.condition)
     if batch.places:
         places = sorted((*place, *amounts) for place, amounts in batch.places.items())
         for text in insertions(PLACE, [place[:4] for place in places], end=_PLACE_END):

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.store.mariadb.script import fill_in, insertions, key_condition, literal, subquery
+from roost.store.mariadb.script import fill_in, insertions, key_condition, literal, row_text, row_texts, subquery
 from roost.store.rules.schema import SEQUENCE
 
 
@@ -28,6 +28,32 @@ def test_each_mark_gets_its_value():
     assert fill_in("a = ? AND b IN ?", (1, ["?"])) == "a = 1 AND b IN ('?')"
     with pytest.raises(ValueError):
         fill_in("a = ?", (1, 2))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        (1, -2, 3, 2**62),
+        (True, False, True, 5),
+        (None, 1, 2, 3),
+        (b"", b"\x00\xff", b"'", b"%s"),
+        ("a", "%s", "", "é"),
+        ("a", "b'", "\\", "\0"),
+        (0.5, -0.0, 12.0, 1796046434.8452961),
+        (0.5, 1e300, 5e-324, 1.0),
+        (0.5, float("inf"), float("-inf"), 1.0),
+        (0.5, 1, "x", b"x"),
+    ],
+    ids=["int", "bool", "null", "bytes", "text", "escapes", "float", "exponent", "infinite", "mixed"],
+)
+def test_rows_converted_by_column_equal_single_rows(column):
+    rows = [(at, value) for at, value in enumerate(column)]
+    assert row_texts(rows) == [row_text(row) for row in rows]
+
+
+def test_rows_of_different_lengths_are_an_error():
+    with pytest.raises(ValueError):
+        row_texts([(1,), (1,), (1,), (1, 2)])
 
 
 def test_rows_become_a_subquery_with_named_columns():
