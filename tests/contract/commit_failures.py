@@ -10,8 +10,6 @@ from tests.support.conductors.conductors import OK, TERMS, Server, action, failu
 from tests.support.databases.racing_stores import FailingStore
 from tests.support.fleets.worlds import FixedClock
 
-_IDLE_ROUNDS = 3
-
 
 @contextmanager
 def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.parts_check_s):
@@ -33,19 +31,14 @@ def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.parts_c
 
 
 def run_until_idle(server, hands):
-    """Run conductor and agents until all are idle; each first spawn fails.
-
-    On a busy machine, a commit may end too late: then nothing is done in a round, and the next one repeats it.
-    """
-    idle_rounds = 0
+    """Run conductor and agents until all are idle; each first spawn fails."""
     for _ in range(30):
         done = server.turn()
         for agent in hands:
             for order in agent.poll().orders:
                 agent.act(order, failure("no network") if (order.number, action(order)) == (1, "spawn") else OK)
                 done += 1
-        idle_rounds = 0 if done else idle_rounds + 1
-        if idle_rounds == _IDLE_ROUNDS or (idle_rounds and not server.open_operations()):
+        if not done:
             return
     raise AssertionError("the parts never become idle")
 

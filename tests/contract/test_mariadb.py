@@ -2,13 +2,17 @@
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
+import msgspec
 import pymysql
 import pytest
 
+from roost.conductor.operation.row_changes import replace_row
 from roost.errors import StoreBroken, StoreGone, StoreMissing, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.work.work_rows import Put
 from roost.model.writes import DropGroup, Place, PutGroup, PutSymbol
 from roost.store.audit import audit
 from roost.store.backends import open_reader, open_store, status_of, upgrade
@@ -32,6 +36,7 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
+from tests.support.conductors.work_rows import operation, order
 from tests.support.databases import mariadb
 from tests.support.missing_programs import skip_test
 from tests.support.wait import wait_until
@@ -389,3 +394,28 @@ def test_next_host_is_used_when_the_first_does_not_answer_or_is_read_only():
         with closing(MariaStore(f"mysql://root@{hosts}/roost")) as store:
             put_providers(store, 1)
         assert mariadb.execute(second.url("roost"), "SELECT id FROM provider") == [(1,)]
+
+
+@pytest.mark.long
+def test_queries_of_work_find_rows_of_finished_commits_at_once(mariadb_url):
+    """An index on a virtual column would miss some of them while other connections write."""
+
+    def miss(number):
+        """Return the operations and orders that queries after their commit did not find."""
+        missed = []
+        with closing(MariaStore(mariadb_url)) as store, closing(store.work_reader(None)) as reader:
+            list(store.load().writes)
+            for identity in range(1000 * number, 1000 * number + 100):
+                begun, waiting = operation(identity, due_at_s=1.0), order(identity, operation_id=identity)
+                assert commit(store, item(work=[Put(begun), Put(waiting)])) == [""]
+                due = {row.id for row in reader.due_operations(None, now_s=9.0, limit=99)}
+                open_now = {row.id for row in reader.open_orders([waiting.host], limit=99)}
+                missed += [identity] if identity not in due & open_now else []
+                ended = msgspec.structs.replace(begun, outcome="done", version=begun.version + 1)
+                answered = msgspec.structs.replace(waiting, state="answered", version=waiting.version + 1)
+                assert commit(store, item(work=[replace_row(ended), replace_row(answered)])) == [""]
+        return missed
+
+    with closing(MariaStore(mariadb_url)) as store, ThreadPoolExecutor(4) as pool:
+        list(store.load().writes)
+        assert list(pool.map(miss, range(1, 5))) == [[]] * 4
