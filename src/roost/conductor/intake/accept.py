@@ -4,8 +4,8 @@ Each function is a task of the deciding thread, or a part of one, as in ``conduc
 gives the uuid of the operation, from the idempotency key if there is one. A repeated call returns the stored operation.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -24,7 +24,6 @@ from roost.model.writes import PutDocument
 from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
-Found = TypeVar("Found")
 MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[str, str] = {
     "resize": "resize",
@@ -71,9 +70,10 @@ def build(
         BadRequest: the request moves an instance, has too many instances, or an invalid name or uuid.
         Conflict: one of the instances exists already.
     """
-    uuids = _find_or_check(reader, operation_uuid, lambda: _new_uuids(current, reader, request, name=name))
-    if isinstance(uuids, OperationRow):
-        return uuids
+    stored = reader.operation_by_uuid(operation_uuid)
+    if stored is not None:
+        return stored
+    uuids = _new_uuids(current, reader, request, name=name)
     spelled = msgspec.structs.replace(request, instance_uuids=tuple(map(uuid_form, request.instance_uuids)))
     documents, (flavor_id, image_id, request_id) = _documents(current.state, request)
     operation = OperationRow(
@@ -124,7 +124,7 @@ def delete(
         NotFound: there is no such instance.
         Conflict: it is deleted, or being deleted.
     """
-    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, "delete", instance_uuid))
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, "delete", instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -162,7 +162,7 @@ def act(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -203,7 +203,7 @@ def move(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = _find_or_check(reader, operation_uuid, lambda: _status_for(reader, kind, instance_uuid))
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
     assert request.move is not None, "a move has a migration"
@@ -334,28 +334,6 @@ def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
     if status is None:
         raise NotFound("instance", instance_uuid)
     return status
-
-
-def _find_or_check(reader: WorkIndex, operation_uuid: bytes, check: Callable[[], Found]) -> OperationRow | Found:
-    """Return the stored operation of a repeated request; of a new one, the result of a check.
-
-    Args:
-        check: reads what a new operation needs.
-
-    Raises:
-        RoostError: the check failed.
-    """
-    stored = reader.operation_by_uuid(operation_uuid)
-    if stored is not None:
-        return stored
-    try:
-        return check()
-    except Conflict:
-        # Another process may have accepted the same request between the two reads: the conflict is then with itself.
-        stored = reader.operation_by_uuid(operation_uuid)
-        if stored is None:
-            raise
-        return stored
 
 
 def _status_for(reader: WorkIndex, kind: UserOperation, instance_uuid: str) -> StatusRow:
