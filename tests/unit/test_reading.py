@@ -45,5 +45,5 @@ def test_reader_of_postgresql_sees_commits_of_others(postgres_url, tmp_path):
 
 def test_a_reader_of_postgresql_creates_no_tables(postgres_server, tmp_path):
     for _ in range(2):
-        with pytest.raises(StoreBroken, match="not one of roost"):
+        with pytest.raises(StoreBroken, match="is empty: create its tables"):
             open_reader(settings_for(postgres_server, tmp_path), None, environ={})

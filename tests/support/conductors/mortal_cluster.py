@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager
+from itertools import zip_longest
 
 from tests.support.fleets.products import roost
 from tests.support.servers.clusters import AgentsProgram, ConductorProgram, ServerProgram
@@ -204,7 +205,8 @@ class Reaper:
 
     def _run(self):
         cluster, number = self.cluster, 0
-        keepers = [*cluster.servers, *cluster.conductors]
+        pairs = zip_longest(cluster.servers, cluster.conductors)
+        keepers = [each for pair in pairs for each in pair if each is not None]
         try:
             while not self.is_over.is_set():
                 for _ in range(6):
