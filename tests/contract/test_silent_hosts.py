@@ -1,6 +1,8 @@
 """Two hosts of one database server: after the first one freezes, only one attempt to connect waits for it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -32,6 +34,24 @@ def through(url, *ports):
         return f"mysql://root@{hosts}/{read_url(url).database}"
     found = conninfo_to_dict(url)
     return f"postgresql://{found['user']}@{hosts}/{found['dbname']}"
+
+
+@pytest.mark.parametrize("kind", list(URL_FIXTURES))
+@pytest.mark.parametrize(("name", "bounds"), [("prune", {"max_bytes": 2**40}), ("prune_work", {})])
+def test_pruning_waits_for_a_frozen_host_only_until_the_deadline_of_requests(kind, name, bounds, request):
+    url = request.getfixturevalue(URL_FIXTURES[kind])
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(freezing_relay(socket_of(url))) for _ in range(2))
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        store = stack.enter_context(closing(open_store(through(url, first.port, second.port), settings=SETTINGS)))
+        list(store.load().writes)
+        prune = partial(getattr(store, name), older_than_s=0.0, **bounds)
+        prune()  # The first call also adds up all sizes.
+        first.freeze()
+        # Half of ``bulk_deadline_s``, and far more than ``deadline_s``.
+        assert pool.submit(prune).result(30) == 0
+        put_providers(store, 1)
+        first.thaw()
 
 
 @pytest.mark.parametrize("kind", list(URL_FIXTURES))

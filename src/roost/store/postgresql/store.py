@@ -284,12 +284,12 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
-        deadline_s = self._settings.bulk_deadline_s  # Pruning reads whole tables, and no request waits for it.
         if self._stored_size is None or time.monotonic() - self._stored_size[1] > _MEASURED_AGAIN_S:
+            deadline_s = self._settings.bulk_deadline_s  # It reads whole tables.
             self._stored_size = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
         stored_bytes, counted_at_s = self._stored_size
         try:
-            with self._link.use_connection(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.use_connection() as connection, connection.transaction():
                 postgresql_history.drop_incomplete(connection)
                 deletions = self._choose_deletions(
                     connection, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes
@@ -340,8 +340,7 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
         """See ``Store.prune_work``."""
         try:
             excess = self._change_count.take_excess(self._count_changes, changes_max, limit=_PRUNED_PER_CALL)
-            deadline_s = self._settings.bulk_deadline_s
-            with self._link.use_connection(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.use_connection() as connection, connection.transaction():
                 return work.delete_expired(
                     connection,
                     older_than_s,
