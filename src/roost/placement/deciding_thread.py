@@ -19,7 +19,7 @@ from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.database_silence import Silence
 from roost.placement.group_commit import Gathering, split_phases
-from roost.placement.job import Answer, Job, Outcome, Task
+from roost.placement.job import Answer, Job, Outcome, Task, plan_of
 from roost.placement.last_success import LastSuccess
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
@@ -279,7 +279,10 @@ class Serving:
             metrics.BEHIND.observe(self._current.state.position - position)
         results = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in results if isinstance(result, Plan)]
-        conflicted = [job for phase in split_phases(planned, plan_of=_plan_of) for job in self._commit(phase)]
+        conflicted = [job for phase in split_phases(planned, plan_of=plan_of) for job in self._commit(phase)]
+        for job, result in results:
+            if isinstance(result, StoreReplaced):
+                conflicted += self._select_retries([job], result)
         # Acts run after the commits: the plans were made on columns without the effects of the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
         replaced = self._do(acting)
@@ -290,12 +293,14 @@ class Serving:
             _fail(dependent, Unavailable("the request that this one waits for did not run; try again"))
         return conflicted
 
-    def _plan(self, job: Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
-        """Run a task on the columns; return its plan or act, if it has no answer yet."""
+    def _plan(self, job: Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | StoreReplaced | None:
+        """Run a task on the columns; return its plan or act, if it has no answer yet, or why it must run again."""
         if not self._drop_stale_jobs([job]):  # An earlier job of the group may have just waited through a silence.
             return None
         try:
             result = job.task(self._current)
+        except StoreReplaced as error:  # It has read the new database, but not the columns of it.
+            return error
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
             _fail([job], error)
@@ -493,8 +498,3 @@ def _fail(jobs: Sequence[Job[Any]], error: Exception) -> None:
             job.outcome.set_exception(error)
         except Exception as other:  # noqa: BLE001  # as above
             log.fault("answer", other)
-
-
-def _plan_of(job: Job[Any]) -> Plan[Any]:
-    assert job.plan is not None
-    return job.plan

@@ -50,3 +50,9 @@ class Job(Generic[Answer]):
         act = self.take_act()
         if act is not None and act.on_drop is not None:
             act.on_drop()
+
+
+def plan_of(job: Job[Answer]) -> Plan[Answer]:
+    """Return the plan of a job that has one."""
+    assert job.plan is not None, "its task returned no plan"
+    return job.plan

@@ -274,6 +274,25 @@ def test_act_is_repeated_after_a_replacement_of_the_database():
     serving.stop()
 
 
+@pytest.mark.parametrize(("replacements", "is_answered"), [(2, True), (3, False)])
+def test_task_that_reads_a_new_database_runs_again(replacements, is_answered):
+    serving = Serving(Current(MemoryStore()), retries=2)
+    errors = [StoreReplaced("it was replaced")] * replacements
+
+    def task(_current):
+        if errors:
+            raise errors.pop()
+        return "read"
+
+    if is_answered:
+        assert serving.run(task) == "read"
+    else:
+        with pytest.raises(StoreReplaced):
+            serving.run(task)
+    serving.stop()
+    assert errors == []
+
+
 @pytest.mark.parametrize("replacements", [0, 1, 2])
 def test_act_without_a_result_is_dropped(replacements):
     errors = [StoreReplaced("it was replaced")] * replacements
