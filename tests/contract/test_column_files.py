@@ -156,7 +156,7 @@ def test_database_without_some_changes_refuses_the_file(fleet, reasons):
     continue_history(fleet, history, 20)
     fleet.close()
     with database_at(fleet.world.url).write() as execute:
-        ((position,),) = execute("SELECT max(position) - 5 FROM feed", ())
+        ((position,),) = execute("SELECT position FROM feed ORDER BY position DESC LIMIT 1 OFFSET 5", ())
         execute("DELETE FROM feed WHERE position = ?", (position,))
     refuse(fleet, reasons, "changes since were deleted")
 
