@@ -16,7 +16,7 @@ from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
-SETTINGS = StoreSettings(deadline_s=1.0, wait_s=8.0)
+SETTINGS = StoreSettings(deadline_s=3.0, wait_s=10.0)
 
 
 def socket_of(url):
