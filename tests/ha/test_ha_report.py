@@ -15,6 +15,7 @@ GOOD = Result(
     fault="switchover",
     target=Target(outage_s=2, is_silent=True),
     outage_s=1.5,
+    database_s=1.4,
     longest_wait_s=1.4,
     acknowledged=1000,
 )
@@ -35,7 +36,7 @@ def test_result_within_its_target_is_good():
         ({"columns": 3}, "3 differences in columns"),
         ({"audit": 1}, "1 findings of the audit"),
         ({"wrong_answers": 1}, "1 wrong answers"),
-        ({"outage_s": 2.1}, "an outage of 2.1 s, more than 2.0 s"),
+        ({"outage_s": 2.1, "database_s": 2.0}, "an outage of 2.1 s, more than 2 s (of the database itself: 2.0 s)"),
         ({"errors": {"503": 2}}, "2 errors instead of none"),
         ({"acknowledged": 0}, "no write was acknowledged"),
         ({"recovery": "it has no leader"}, "it has no leader"),
@@ -47,11 +48,13 @@ def test_result_names_its_problem(change, problem):
     assert details_of([result]) == ["patroni, switchover: the first"]
 
 
-def test_outage_may_be_half_a_second_longer_than_that_of_the_database():
-    result = msgspec.structs.replace(GOOD, database_s=2.2, outage_s=2.7)
+@pytest.mark.parametrize(("is_silent", "count"), [(True, 1), (False, 0)])
+def test_planned_outage_is_at_most_half_a_second_longer_than_that_of_the_database(is_silent, count):
+    target = Target(outage_s=2, is_silent=is_silent)
+    result = msgspec.structs.replace(GOOD, target=target, database_s=1.0, outage_s=1.4)
     assert problems_of(result) == []
-    (problem,) = problems_of(msgspec.structs.replace(result, outage_s=2.8))
-    assert problem.endswith("an outage of 2.8 s, more than 2.7 s")
+    problems = problems_of(msgspec.structs.replace(result, outage_s=1.7))
+    assert problems == ["patroni, switchover: Roost adds 0.7 s to the outage of the database"] * count
 
 
 def test_errors_are_allowed_if_the_target_has_them():
