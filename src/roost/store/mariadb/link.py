@@ -1,7 +1,5 @@
 """A connection to MariaDB; after a loss, it is replaced by one to the first host with an answer."""
 
-import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -27,10 +25,9 @@ from roost.store.mariadb.connection import (
     translate_errors,
 )
 from roost.store.mariadb.script import fill_in, literal
-from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 from roost.store.servers.lost_hosts import SILENT_HOSTS, Losses
-from roost.store.servers.server_link import History, has_failed_over, retry
+from roost.store.servers.server_link import History, ServerLink
 
 Outcome = TypeVar("Outcome")
 DEFAULTS = Settings()
@@ -64,16 +61,13 @@ SELECT @@version, @@read_only, @@max_allowed_packet, CONCAT_WS(':', @@hostname, 
 _LOCK_NAME = "roost {:016x}"
 
 
-class Link:
-    """The connection of one store.
+class Link(ServerLink[Connection]):
+    """See ``ServerLink``.
 
     Args:
         url: see ``address``.
-        settings: deadlines and waits.
-        is_read_only: whether it may only read.
-        process: the process to continue; None: a new one.
+        settings, is_read_only, process, losses: see ``ServerLink``.
         role: of a connection beside the main one of the process; empty: the main one.
-        losses: of other links; after a loss, a read-only link opens a new connection.
     """
 
     def __init__(
@@ -86,65 +80,20 @@ class Link:
         role: str = "",
         losses: Losses | None = None,
     ) -> None:
+        super().__init__(settings=settings, is_read_only=is_read_only, process=process, losses=losses)
         self._address = read_url(url)
-        self._settings = settings
-        self._is_read_only = is_read_only
-        # Identifies this link, also among those of other machines.
-        self.process = secrets.randbits(62) if process is None else process
         self._lock = lock_name(self.process, role)
-        # History of the loaded state; None: nothing is loaded yet.
-        self.history: History | None = None
-        self._failed_over: History | None = None  # history after a failover, until everything is reloaded
-        self.losses = losses or Losses()
-        self._opened_s = time.monotonic()
         self._connection, self._current = self._connect()
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as this client knows."""
+        """See ``ServerLink``."""
         return bool(self._connection.open)
 
     @property
     def epoch(self) -> int:
         """The epoch of the state of this process; without a state, of the database."""
         return (self.history or self._current).epoch
-
-    @property
-    def connection(self) -> Connection:
-        """The connection; a lost one is reopened.
-
-        Raises:
-            Unavailable: no server answered within some seconds.
-            DatabaseRestored: the database was restored meanwhile.
-            ServerReplaced: another server, outside of the cluster, took over.
-        """
-        connection = self._open_connection()
-        if self._failed_over is not None:
-            raise ServerReplaced
-        return connection
-
-    def set_history(self, history: History) -> None:
-        """Set the history of a newly loaded state."""
-        self.history, self._failed_over = history, None
-
-    def _open_connection(self) -> Connection:
-        """Return the connection, to any server; reopen a lost one."""
-        # The other connection may hold locks, so only the connection of a reader is closed without need.
-        if self._is_read_only and self.losses.has_any_since(self._opened_s):
-            self._connection.drop()
-        if not self._connection.open:
-            opened_s = time.monotonic()
-            connection, history = retry(self._connect, wait_s=self._settings.wait_s)
-            self._opened_s = opened_s
-            previous = self._failed_over or self.history
-            try:
-                if has_failed_over(previous, history):
-                    self._failed_over = history
-            except DatabaseRestored:
-                connection.drop()
-                raise
-            self._connection, self._current = connection, history
-        return self._connection
 
     @contextmanager
     def use_connection(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
@@ -236,8 +185,12 @@ class Link:
         """Close the connection."""
         close_connection(self._connection)
 
+    def _reconnect(self) -> tuple[Connection, History]:
+        """See ``ServerLink``."""
+        connection, self._current = self._connect()
+        return connection, self._current
+
     def _connect(self) -> tuple[Connection, History]:
-        """Connect, and end all previous connections of this link to the same server."""
         connection = connect_first(self._address, deadline_s=self._settings.deadline_s, wait_s=self._settings.wait_s)
         try:
             with translate_errors():

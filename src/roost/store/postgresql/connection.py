@@ -35,6 +35,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     # Whether the server confirmed a commit that no synchronous standby has.
     is_unconfirmed = False
 
+    def drop(self) -> None:
+        """See ``Droppable``."""
+        self.close()
+
     def check_notice(self, notice: Diagnostic) -> None:
         """Check a notice of the server: it may report a commit that no synchronous standby has.
 

@@ -1,8 +1,6 @@
 """A connection to PostgreSQL that reconnects after a loss, and the translation of its errors."""
 
 import re
-import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -25,10 +23,9 @@ from roost.errors import (
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
-from roost.store.rules.feed.stale_state import DatabaseRestored, ServerReplaced
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 from roost.store.servers.lost_hosts import SILENT_HOSTS, Losses
-from roost.store.servers.server_link import History, has_failed_over, retry
+from roost.store.servers.server_link import History, ServerLink
 from roost.store.servers.url_ports import check_port
 
 DEFAULTS = Settings()
@@ -103,16 +100,13 @@ class CommitUnconfirmed(StoreGone):
         )
 
 
-class Link:
-    """The connection of one store.
+class Link(ServerLink[Connection]):
+    """See ``ServerLink``.
 
     Args:
         url: a URL of libpq.
-        settings: deadlines and waits.
-        is_read_only: whether statements cannot write.
+        settings, is_read_only, process, losses: see ``ServerLink``.
         role: the purpose of a connection; empty: the main one of a process that writes. It is part of the name.
-        process: the number of its process; None: a new one.
-        losses: of other links; after a loss, a read-only link opens a new connection.
     """
 
     def __init__(
@@ -125,61 +119,16 @@ class Link:
         process: int | None = None,
         losses: Losses | None = None,
     ) -> None:
+        super().__init__(settings=settings, is_read_only=is_read_only, process=process, losses=losses)
         self._url = url
-        self._settings = settings
         self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
-        self._is_read_only = is_read_only
-        # Identifies the process, also among those of other machines.
-        self.process = secrets.randbits(62) if process is None else process
         self._name = f"roost {role} {self.process:016x}" if role else f"roost {self.process:016x}"
-        # History of the loaded state; None: nothing is loaded yet.
-        self.history: History | None = None
-        self._failed_over: History | None = None  # history after a failover, until everything is reloaded
-        self.losses = losses or Losses()
-        self._opened_s = time.monotonic()
         self._connection = self._connect()
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as this client knows."""
+        """See ``ServerLink``."""
         return not self._connection.closed
-
-    @property
-    def connection(self) -> Connection:
-        """The connection; a lost one is reopened.
-
-        Raises:
-            Unavailable: the server did not return within some seconds.
-            DatabaseRestored: the database was restored meanwhile.
-            ServerReplaced: another server became the primary.
-        """
-        connection = self._open_connection()
-        if self._failed_over is not None:
-            raise ServerReplaced
-        return connection
-
-    def set_history(self, history: History) -> None:
-        """Set the history of the state that was just loaded."""
-        self.history, self._failed_over = history, None
-
-    def _open_connection(self) -> Connection:
-        """Return the connection, on any timeline; reopen a lost one."""
-        # The other connection may hold locks, so only the connection of a reader is closed without need.
-        if self._is_read_only and self.losses.has_any_since(self._opened_s):
-            self._connection.close()
-        if self._connection.closed:
-            opened_s = time.monotonic()
-            connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
-            self._opened_s = opened_s
-            previous = self._failed_over or self.history
-            try:
-                if has_failed_over(previous, history):
-                    self._failed_over = history
-            except DatabaseRestored:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
 
     def _reconnect(self) -> tuple[Connection, History]:
         connection = self._connect()

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from roost.errors import StoreReplaced
 from roost.model.settings.roost_settings import Store as Settings
@@ -22,26 +22,10 @@ from roost.store.rules.feed.own_writer import OwnWriter, WriterTable
 from roost.store.rules.feed.visible_changes import visible_text
 from roost.store.rules.schema import BLOCK_SIZES
 from roost.store.rules.vector import Vector
-from roost.store.servers.server_link import History, retry
+from roost.store.servers.server_link import History, ServerLink, retry
 from roost.store.snapshots import SnapshotProcess
 
-
-class ServerLink(Protocol):
-    """The connection for commits, as far as all kinds of servers have it in common."""
-
-    @property
-    def process(self) -> int:
-        """A number of this store."""
-
-    @property
-    def history(self) -> History | None:
-        """The history of the loaded state; None: nothing is loaded yet."""
-
-    def set_history(self, history: History) -> None:
-        """Set the history of the loaded state."""
-
-
-LinkT = TypeVar("LinkT", bound=ServerLink)
+LinkT = TypeVar("LinkT", bound=ServerLink[Any])
 ReaderT = TypeVar("ReaderT", bound=KnownChanges)
 ConnectionT = TypeVar("ConnectionT")
 
