@@ -333,10 +333,13 @@ def test_read_without_a_reply_ends_at_the_deadline_and_leaves_no_backend(postgre
         assert store._link.read(_SLEEPING, ()) == [(0,)]
 
 
-def test_pruning_uses_the_deadline_of_bulk_work(postgres_url, monkeypatch):
-    monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
-    with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.1))) as store:
-        assert store.prune(older_than_s=0.0, max_bytes=10**9) == 0
+def test_pruning_waits_only_briefly_for_the_size_of_a_large_database(postgres_url, monkeypatch):
+    monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT 7 + octet_length(pg_sleep(2)::text)::bigint")
+    with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=1.0))) as store:
+        assert store.prune(older_than_s=0.0, max_bytes=0) == 0
+        assert store._stored_size.get() is None
+        wait_until(lambda: store._stored_size.get() is not None)
+        assert store._stored_size.get() == 7
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from roost.errors import StoreBroken, StoreGone, Unavailable
@@ -16,7 +16,14 @@ from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, P
 from roost.store.column_file.column_schedule import STATUS, FleetStatus
 from roost.store.mariadb import history as mariadb_history
 from roost.store.mariadb import link, work, writers
-from roost.store.mariadb.connection import READ_ONLY_TEXT, Connection, ConnectionLost, Duplicate, LostRace
+from roost.store.mariadb.connection import (
+    READ_ONLY_TEXT,
+    Connection,
+    ConnectionLost,
+    Duplicate,
+    LostRace,
+    translate_errors,
+)
 from roost.store.mariadb.feed_reader import FeedReader
 from roost.store.mariadb.leases import Lease
 from roost.store.mariadb.rows import batch_script, change_statement, lock_and_read, write_changes
@@ -33,7 +40,6 @@ from roost.store.rules.feed.stale_state import ChangesLost, DatabaseRestored
 from roost.store.rules.feed_kinds import check_readable
 from roost.store.rules.prune import (
     FEED_KEPT_S,
-    MEASURED_AGAIN_S,
     PRUNED_PER_CALL,
     Deletions,
     Row,
@@ -46,7 +52,7 @@ from roost.store.servers.server_store import ServerStore
 from roost.store.snapshots import is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
+_PRUNED_PER_CALL, _FEED_KEPT_S = PRUNED_PER_CALL, FEED_KEPT_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 16
 # Upper bound of the random pause after a lost race; it begins with the duration of the attempt, and doubles. Without a
@@ -305,12 +311,18 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
         return WorkQueries(work.WorkRows(self._url, settings=self._settings, losses=self._link.losses))
 
+    def _measure_evidence(self) -> int:
+        deadline_s = self._settings.bulk_deadline_s
+        with translate_errors(), closing(link.connect(self._url, deadline_s=deadline_s)) as connection:
+            return int(connection.execute(_BYTES).rows[0][0])
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
-        if self._stored_size is None or time.monotonic() - self._stored_size[1] > _MEASURED_AGAIN_S:
-            deadline_s = self._settings.bulk_deadline_s  # It reads whole tables.
-            self._stored_size = (int(self._link.read(_BYTES, deadline_s=deadline_s)[0][0]), time.monotonic())
-        stored_bytes, counted_at_s = self._stored_size
+        """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them.
+
+        The size does not matter before its first measurement.
+        """
+        known_bytes = self._stored_size.get()
+        stored_bytes = known_bytes or 0
         try:
             with self._link.use_connection() as connection:
                 deletions = self._delete_oldest(
@@ -322,7 +334,8 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except (ConnectionLost, LostRace):
             return 0  # The next call retries.
-        self._stored_size = (deletions.left_bytes, counted_at_s)
+        if known_bytes is not None:
+            self._stored_size.set(deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
     def _delete_oldest(
@@ -390,6 +403,7 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def close(self) -> None:
         """See ``Store.close``."""
+        self._stored_size.stop()
         self._snapshots.stop()
         self._columns.stop()
         if self._writer.id is not None and self._link.is_open:

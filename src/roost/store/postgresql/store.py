@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from roost.store.rules.feed.stale_state import ChangesLost
 from roost.store.rules.feed_kinds import check_readable
 from roost.store.rules.prune import (
     FEED_KEPT_S,
-    MEASURED_AGAIN_S,
     PRUNED_PER_CALL,
     Deletions,
     Row,
@@ -49,7 +48,7 @@ from roost.store.servers.server_store import ServerStore
 from roost.store.snapshots import is_due
 from roost.store.work_queries import WorkQueries
 
-_PRUNED_PER_CALL, _FEED_KEPT_S, _MEASURED_AGAIN_S = PRUNED_PER_CALL, FEED_KEPT_S, MEASURED_AGAIN_S
+_PRUNED_PER_CALL, _FEED_KEPT_S = PRUNED_PER_CALL, FEED_KEPT_S
 # Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
 # A commit fails after this many statements without an answer: the client has waited long enough.
@@ -282,12 +281,19 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
         return WorkQueries(work.WorkRows(self._url, settings=self._settings, losses=self._link.losses))
 
+    def _measure_evidence(self) -> int:
+        deadline_s = self._settings.bulk_deadline_s
+        with link.translate_errors(), closing(link.connect(self._url, deadline_s=deadline_s)) as connection:
+            row = connection.execute(_BYTES).fetchone()
+            return 0 if row is None else int(row[0])
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
-        if self._stored_size is None or time.monotonic() - self._stored_size[1] > _MEASURED_AGAIN_S:
-            deadline_s = self._settings.bulk_deadline_s  # It reads whole tables.
-            self._stored_size = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
-        stored_bytes, counted_at_s = self._stored_size
+        """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them.
+
+        The size does not matter before its first measurement.
+        """
+        known_bytes = self._stored_size.get()
+        stored_bytes = known_bytes or 0
         try:
             with self._link.use_connection() as connection, connection.transaction():
                 postgresql_history.drop_incomplete(connection)
@@ -313,7 +319,8 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except ConnectionLost:
             return 0  # The next call retries.
-        self._stored_size = (deletions.left_bytes, counted_at_s)
+        if known_bytes is not None:
+            self._stored_size.set(deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
     def _choose_deletions(
@@ -365,6 +372,7 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def close(self) -> None:
         """See ``Store.close``."""
+        self._stored_size.stop()
         self._snapshots.stop()
         self._columns.stop()
         # After an error, another process closes the writer later.

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 _NO_AGE = -math.inf
 # Of shared databases: rows of each kind to delete per call; seconds to keep each change, since a peer reads the feed
-# before each answer, and otherwise must reload; seconds between measurements of the size.
+# before each answer, and otherwise must reload.
 PRUNED_PER_CALL = 5000
 FEED_KEPT_S = 600
-MEASURED_AGAIN_S = 600.0
 
 
 class Row(NamedTuple):

@@ -23,6 +23,7 @@ from roost.store.rules.feed.visible_changes import visible_text
 from roost.store.rules.schema import BLOCK_SIZES
 from roost.store.rules.vector import Vector
 from roost.store.servers.server_link import History, ServerLink, retry
+from roost.store.servers.stored_size import StoredSize
 from roost.store.snapshots import SnapshotProcess
 
 LinkT = TypeVar("LinkT", bound=ServerLink[Any])
@@ -65,7 +66,7 @@ class ServerStore(ABC, Generic[LinkT, ReaderT, ConnectionT]):
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
         self._writer: OwnWriter[ConnectionT] = OwnWriter(link.process, writers)
         self._newer_peers = NewerPeers()
-        self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
+        self._stored_size = StoredSize(self._measure_evidence)
 
     @abstractmethod
     def _read_all(self, columns: Path | None) -> tuple[History, Vector, LoadedDatabase]:
@@ -87,6 +88,10 @@ class ServerStore(ABC, Generic[LinkT, ReaderT, ConnectionT]):
             StoreReplaced: everything must be read again.
             UnknownChange: a newer program wrote one.
         """
+
+    @abstractmethod
+    def _measure_evidence(self) -> int:
+        """Return the size of all decisions, changes and snapshots, read on a connection of its own, bytes."""
 
     @abstractmethod
     def _reserve_block(self, kind: IdKind, size: int) -> int:
