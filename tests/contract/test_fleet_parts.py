@@ -15,7 +15,7 @@ from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
-HOSTS = 16
+HOSTS = 24  # The division is random: with fewer hosts, a process may have none.
 
 
 def serve(config: str) -> None:
@@ -59,7 +59,8 @@ def test_two_processes_divide_the_fleet_and_one_takes_over(postgres_url, tmp_pat
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE heartbeat SET heard_at_s = heard_at_s - 60 WHERE process = %s", (process,))
         wait_until(lambda: part_of(left) is None)
-        assert {ask(left).picks[0].host for _ in range(3 * HOSTS)} > one
+        # An emptier host comes first, and the smallest part is one host with all instances of its process.
+        assert {ask(left).picks[0].host for _ in range(HOSTS * (HOSTS + 1))} > one
     with open_roost(config) as product:
         assert product.why(decisions[0][-1].uuid).decision.part == decisions[0][-1].part
         assert all(product.replay(decision.uuid).is_same for each in decisions for decision in each)

@@ -1,5 +1,6 @@
 """Reloads the settings of a running server on request: all of them, or none if any is wrong. Reports them."""
 
+import os
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -87,10 +88,10 @@ class Reloader:
             log.configure(settings.log)
             self._on_load(loaded)
         except BadSettings as error:
-            log.event("settings_refused", error=str(error))
+            log.event("settings_refused", error=str(error), process=os.getpid())
             return False
         except OSError as error:
-            log.event("settings_refused", error=first_line(error))
+            log.event("settings_refused", error=first_line(error), process=os.getpid())
             return False
         restart_sections = [
             name for name in _FIXED if getattr(loaded.settings, name) != getattr(self._file_settings, name)
@@ -102,6 +103,7 @@ class Reloader:
             fingerprint=settings.fingerprint().hex(),
             needs_restart=", ".join(restart_sections) or None,
             passed_over="; ".join(loaded.dropped) or None,
+            process=os.getpid(),
         )
         return settings != before
 
