@@ -41,14 +41,14 @@ class Job(Generic[Answer]):
         self.since_s = time.monotonic()
 
     def take_act(self) -> Act[Answer] | None:
-        """Return the act, and forget it: its ``answer`` or ``on_drop`` is called once."""
+        """Return the act, and forget it, so that only one of ``answer`` and ``on_drop`` is called, once."""
         act, self.act = self.act, None
         return act
 
     def drop_act(self) -> None:
         """Forget the act, if there is one: it has no result."""
         act = self.take_act()
-        if act is not None and act.on_drop is not None:
+        if act is not None:
             act.on_drop()
 
 

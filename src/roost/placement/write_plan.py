@@ -50,7 +50,7 @@ class Act(Generic[Answer]):
     deed: Deed
     answer: Callable[[Result], Answer]  # called at most once; may raise
     # Called instead if the act has no result: it fails before its decision, or is planned again. It must not raise.
-    on_drop: Callable[[], None] | None = None
+    on_drop: Callable[[], None] = lambda: None
 
 
 class Again:

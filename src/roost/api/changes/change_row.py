@@ -39,8 +39,13 @@ def sign_plan(plan: Plan[Answer], note: ChangeNote, author: Author, *, current: 
 
 
 def sign_act(act: Act[Answer], note: ChangeNote, author: Author, *, current: Current) -> Act[Answer]:
-    """Return an act with a record of its change; a decision completes the record."""
-    return replace(act, deed=_sign_deed(act.deed, rows_of(note, author, current=current)))
+    """Return an act with a record of its change; a decision completes the record. Drop the act on an error."""
+    try:
+        records = rows_of(note, author, current=current)
+    except BaseException:
+        act.on_drop()
+        raise
+    return replace(act, deed=_sign_deed(act.deed, records))
 
 
 def rows_of(note: ChangeNote, author: Author, *, current: Current) -> tuple[ChangeRow, ...]:

@@ -85,16 +85,16 @@ class IdempotencyKeys:
         self._in_progress.add((owner, key))
         act = result
 
-        def end() -> None:
+        def release_key() -> None:
             self._in_progress.discard((owner, key))
 
         def finish(done: Result) -> Response:
-            end()
+            release_key()
             response = act.answer(done)
             self.remember(owner, key, fingerprint=fingerprint, response=response)
             return response
 
-        return Act(deed=act.deed, answer=finish, on_drop=end)
+        return Act(deed=act.deed, answer=finish, on_drop=release_key)
 
 
 def check(key: str) -> None:

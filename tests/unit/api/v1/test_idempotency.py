@@ -7,6 +7,7 @@ from roost.api.problems import Problem
 from roost.api.v1 import idempotency
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.errors import BadRequest, StoreGone, StoreReplaced
+from roost.placement.current import Current
 from tests.support.conductors.builders import ladder
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.servers.in_process_api import roost_api
@@ -60,6 +61,22 @@ def test_decision_continues_with_its_key_after_a_replacement_of_the_database(mon
         statuses = [own.post("/decisions", body, headers={"idempotency-key": "a key"}).status for _ in range(3)]
         assert statuses == [503, 201, 201]
         own.serving.run(lambda current: current.refresh())
+        assert own.in_thread(lambda roost: roost.utilisation())["VCPU"][0] == 1
+
+
+def test_decision_continues_with_its_key_after_a_record_without_a_number(monkeypatch):
+    body = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 1}, "instance_uuids": [uuid_named("one")]}
+    with roost_api(ladder(1)) as own:
+        new_id, errors = Current.new_id, [StoreGone("no answer")]
+
+        def lose(current, kind):
+            if kind == "change" and errors:
+                raise errors.pop()
+            return new_id(current, kind)
+
+        monkeypatch.setattr(Current, "new_id", lose)
+        statuses = [own.post("/decisions", body, headers={"idempotency-key": "a key"}).status for _ in range(3)]
+        assert statuses == [503, 201, 201]
         assert own.in_thread(lambda roost: roost.utilisation())["VCPU"][0] == 1
 
 
