@@ -166,7 +166,7 @@ class AsgiApplication:
         ]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if response.stream is not None:
-            self._observe(request, response, time.perf_counter() - start_s)
+            self._observe(request, response, start_s)
             try:
                 await send(start)
                 connection = scope["extensions"][ABORT]
@@ -184,7 +184,7 @@ class AsgiApplication:
             await send({"type": "http.response.body", "body": response.body})
         else:
             await respond(status=response.status, headers=headers, body=response.body)
-        self._observe(request, response, time.perf_counter() - start_s)
+        self._observe(request, response, start_s)
 
     def _preflight(self, request: Request) -> Response | None:
         return None if self._cors is None else self._cors.preflight(request)
@@ -200,12 +200,13 @@ class AsgiApplication:
             add_vary(headers)
         return headers
 
-    def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
+    def _observe(self, request: Request, response: Response, start_s: float) -> None:
+        elapsed_s = time.perf_counter() - start_s
         route = self._application.route_prefix + request.route if request.route else ""
         metrics.count_response(route, request.method, response.status, elapsed_s=elapsed_s)
         tracer = current_tracer()
         if tracer is not None:
-            trace_request(tracer, request, response, route=route, elapsed_s=elapsed_s)
+            trace_request(tracer, request, response, route=route, start_s=start_s)
         self._note_outcome(request, response)
         if self._settings.log_requests:
             identity = request.identity

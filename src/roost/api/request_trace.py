@@ -51,7 +51,7 @@ def time_reader(request: Request) -> Iterator[None]:
         request.parts += (Part("reader process", start_s, time.perf_counter()),)
 
 
-def trace_request(tracer: Tracer, request: Request, response: Response, *, route: str, elapsed_s: float) -> None:
+def trace_request(tracer: Tracer, request: Request, response: Response, *, route: str, start_s: float) -> None:
     """Record the span of a request that ends now.
 
     Source:
@@ -76,6 +76,6 @@ def trace_request(tracer: Tracer, request: Request, response: Response, *, route
         f"{request.method} {route}" if route else request.method,
         headers=request.headers,
         parts=request.parts,
-        elapsed_s=elapsed_s,
+        start_s=start_s,
         attributes=attributes | {name: value for name, value in optional.items() if value},
     )

@@ -52,7 +52,7 @@ class Tracer:
         *,
         headers: Mapping[str, str],
         parts: Sequence[Part],
-        elapsed_s: float,
+        start_s: float,
         attributes: dict[str, Any],
     ) -> None:
         """Record the span of a request that ends now, and a child of it for each part.
@@ -61,7 +61,7 @@ class Tracer:
             name: method and route.
             headers: those of the request, in lower case; ``traceparent`` names the span of the client.
             parts: parts of the time of the request.
-            elapsed_s: duration of the request in seconds.
+            start_s: start of the request, of ``time.perf_counter``.
             attributes: attributes of the span, by the conventions of OpenTelemetry for HTTP servers.
         """
         from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
@@ -72,8 +72,9 @@ class Tracer:
             return end_ns - round((end_s - moment_s) * 1e9)
 
         parent = self._propagator.extract(headers)
-        start_ns = at_ns(end_s - elapsed_s)
-        span = self._tracer.start_span(name, parent, kind=SpanKind.SERVER, attributes=attributes, start_time=start_ns)
+        span = self._tracer.start_span(
+            name, parent, kind=SpanKind.SERVER, attributes=attributes, start_time=at_ns(start_s)
+        )
         if attributes["http.response.status_code"] >= 500:
             span.set_status(StatusCode.ERROR)
         context = set_span_in_context(span)
