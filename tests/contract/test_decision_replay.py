@@ -143,7 +143,7 @@ def test_pruned_decisions_are_refused_and_the_rest_replays(durable, monkeypatch)
 
 def test_byte_limit_of_pruning_holds_regardless_of_the_loss(durable, monkeypatch):
     keep_no_feed(monkeypatch)
-    monkeypatch.setattr("roost.store.servers.stored_size.AGAIN_S", -1.0)
+    monkeypatch.setattr("roost.store.servers.evidence_size.AGAIN_S", -1.0)
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(5))
     uuids = [decision.uuid for decision in roost.work([small_request()] * 10)]

@@ -75,18 +75,20 @@ def kill_connection(store, execute):
 
 
 def fail_after(store, monkeypatch, *, part):
-    """Lose the connection right after the next statement that contains ``part``."""
-    connection = store._link.connection
-    original = type(connection).execute
+    """Lose the connection right after the next packet that contains ``part``; return a list that gets this packet."""
+    connection, lost = store._link.connection, []
+    original = type(connection)._send
 
-    def execute(self, text, **options):
-        result = original(self, text, **options)
+    def send(self, text):
+        result = original(self, text)
         if self is connection and part in text:
             self.drop()
+            lost.append(text)
             raise pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query")
         return result
 
-    monkeypatch.setattr(type(connection), "execute", execute)
+    monkeypatch.setattr(type(connection), "_send", send)
+    return lost
 
 
 def test_numbers_of_refused_commits_are_used_again(open_loaded, execute):
@@ -161,12 +163,22 @@ def test_silent_writer_of_a_dead_process_is_closed(open_loaded, execute):
     assert new_ids(reader) == [1, 2]
 
 
+@pytest.mark.parametrize("races", [0, 1], ids=["no race", "a race of the search"])
 @pytest.mark.parametrize("write", [item(provider(2)), item(claim(1, (inventory(1), 1)), rows=[evidence(1)])])
-def test_lost_commit_is_found(open_loaded, monkeypatch, write):
+def test_lost_commit_is_found(open_loaded, monkeypatch, write, races):
     store, reader = open_loaded(), open_loaded()
     assert commit(store, item(provider(1), offer(1, cpu=8), host(1))) == [""]
-    fail_after(store, monkeypatch, part="INSERT INTO feed")
+    lost = fail_after(store, monkeypatch, part="INSERT INTO feed")
+    find, errors = store._find, [link.LostRace() for _ in range(races)]
+
+    def find_after_races(items):
+        if errors:
+            raise errors.pop()
+        return find(items)
+
+    monkeypatch.setattr(store, "_find", find_after_races)
     assert commit(store, write) == [""]
+    assert (len(lost), errors) == (1, [])
     assert commit(store, item(provider(3))) == [""]
     assert len(reader.changes()) == 3
     assert state(reader) == state(store)
@@ -174,8 +186,9 @@ def test_lost_commit_is_found(open_loaded, monkeypatch, write):
 
 def test_commit_without_changes_is_found_by_its_decision(open_loaded, monkeypatch):
     store = open_loaded()
-    fail_after(store, monkeypatch, part="INSERT INTO decision")
+    lost = fail_after(store, monkeypatch, part="INSERT INTO decision")
     assert commit(store, item(rows=[evidence(1)])) == [""]
+    assert len(lost) == 1
     assert [row.id for row in store.evidence()] == [1]
 
 

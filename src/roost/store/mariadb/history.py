@@ -52,8 +52,9 @@ _HEAD = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body)
 SELECT ?, 0, ?, ?, '' FROM (SELECT 1) AS one
 WHERE (SELECT count(*) FROM snapshot WHERE position = ? AND part > 0 AND seen = ?) = ?"""
+# ``length(body)`` would read the bodies.
 _SNAPSHOTS = """
-SELECT position, max(CASE WHEN part = 0 THEN seen END), max(made_at_s), sum(length(body))
+SELECT position, max(CASE WHEN part = 0 THEN seen END), max(made_at_s), sum(size)
 FROM snapshot GROUP BY position ORDER BY position"""
 _INCOMPLETE = """
 SELECT position, part FROM snapshot s

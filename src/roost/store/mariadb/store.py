@@ -74,7 +74,7 @@ ON DUPLICATE KEY UPDATE next = LAST_INSERT_ID(next + ?)"""
 _BYTES = """
 SELECT coalesce((SELECT sum(length(body)) FROM decision), 0)
      + coalesce((SELECT sum(length(body)) FROM feed), 0)
-     + coalesce((SELECT sum(length(body)) FROM snapshot), 0)"""
+     + coalesce((SELECT sum(size) FROM snapshot), 0)"""
 # Writers and numbers, not positions, determine the changes in a snapshot. The last change of an open writer stays,
 # since other processes look for it.
 _OLDEST = """
@@ -178,9 +178,10 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
             self._beats.note_decision()
         is_lost, late_count = False, 0
         for attempt in range(_ROUNDS):
-            started_s = time.monotonic()
+            started_s, may_be_written = time.monotonic(), is_lost
             try:
                 committed = self._find(items) if is_lost else None
+                may_be_written = False
                 return committed or self._commit(items)
             except ChangesLost:
                 log.event("changes_lost", found_by="commit")
@@ -192,11 +193,13 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
                 if late_count == _LATE_MAX:
                     raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
             except (Duplicate, LostRace, _ConsumerGone) as error:
-                is_lost = False
-                self._writer.refuse()
+                if not may_be_written:
+                    is_lost = False
+                    self._writer.refuse()
                 late_count += isinstance(error, LostRace) and error.is_wait
                 if late_count == _LATE_MAX:
-                    raise StoreGone("MariaDB: a lock was not released in time: nothing was written") from error
+                    outcome = "the outcome of a commit is unknown" if may_be_written else "nothing was written"
+                    raise StoreGone(f"MariaDB: a lock was not released in time: {outcome}") from error
                 if isinstance(error, Duplicate) and error.key == _WRITER_KEY:
                     self._writer.lose()
                 if isinstance(error, LostRace):
@@ -319,10 +322,9 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them.
 
-        The size does not matter before its first measurement.
+        Until the first measurement of the size, ``max_bytes`` has no effect.
         """
-        known_bytes = self._stored_size.get()
-        stored_bytes = known_bytes or 0
+        stored_bytes = self._evidence_size.get() or 0
         try:
             with self._link.use_connection() as connection:
                 deletions = self._delete_oldest(
@@ -334,8 +336,7 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except (ConnectionLost, LostRace):
             return 0  # The next call retries.
-        if known_bytes is not None:
-            self._stored_size.set(deletions.left_bytes)
+        self._evidence_size.subtract(stored_bytes - deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
     def _delete_oldest(
@@ -403,7 +404,7 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def close(self) -> None:
         """See ``Store.close``."""
-        self._stored_size.stop()
+        self._evidence_size.stop()
         self._snapshots.stop()
         self._columns.stop()
         if self._writer.id is not None and self._link.is_open:

@@ -49,6 +49,7 @@ feed (
     body LONGBLOB NOT NULL, UNIQUE feed_writer (writer, seq));
 snapshot (
     position {integer}, part {integer}, made_at_s {real}, seen {long}, body LONGBLOB NOT NULL,
+    size BIGINT AS (length(body)) STORED,
     PRIMARY KEY (position, part));
 agent (
     host {text} PRIMARY KEY, name {long}, run {uuid} NOT NULL, cell {text}, driver {text}, software {long},

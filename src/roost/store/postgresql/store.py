@@ -284,16 +284,16 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
     def _measure_evidence(self) -> int:
         deadline_s = self._settings.bulk_deadline_s
         with link.translate_errors(), closing(link.connect(self._url, deadline_s=deadline_s)) as connection:
+            connection.execute("SET statement_timeout = 0")  # The role may have a shorter one than this program.
             row = connection.execute(_BYTES).fetchone()
             return 0 if row is None else int(row[0])
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them.
 
-        The size does not matter before its first measurement.
+        Until the first measurement of the size, ``max_bytes`` has no effect.
         """
-        known_bytes = self._stored_size.get()
-        stored_bytes = known_bytes or 0
+        stored_bytes = self._evidence_size.get() or 0
         try:
             with self._link.use_connection() as connection, connection.transaction():
                 postgresql_history.drop_incomplete(connection)
@@ -319,8 +319,7 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
         except ConnectionLost:
             return 0  # The next call retries.
-        if known_bytes is not None:
-            self._stored_size.set(deletions.left_bytes)
+        self._evidence_size.subtract(stored_bytes - deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
     def _choose_deletions(
@@ -372,7 +371,7 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
 
     def close(self) -> None:
         """See ``Store.close``."""
-        self._stored_size.stop()
+        self._evidence_size.stop()
         self._snapshots.stop()
         self._columns.stop()
         # After an error, another process closes the writer later.

@@ -1,4 +1,4 @@
-"""Refuses to create Roost's tables among those of another program."""
+"""Refuses a database that has tables of another program and no schema version of Roost."""
 
 from collections.abc import Collection
 
@@ -12,8 +12,8 @@ OWN_TABLES = frozenset(_DATA | _RECORDS)
 _PLACEMENT = "resource_providers"  # a table of upstream Placement
 
 
-def is_known(version: str | None) -> bool:
-    """Return whether a version is one of Roost; alembic's other users have names with letters."""
+def is_roost_version(version: str | None) -> bool:
+    """Return whether a schema version is one of Roost. Alembic revisions of other programs contain letters."""
     return version is not None and version.isdigit()
 
 
@@ -23,7 +23,7 @@ def check_tables(label: str, tables: Collection[str], *, version: str | None) ->
     Args:
         label: the database, in the message.
         tables: all tables where Roost would create its own.
-        version: in the table of alembic, which is not one of Roost.
+        version: another program's version in ``alembic_version``; None: there is none.
 
     Raises:
         StoreBroken: it has such tables, or such a version.

@@ -1,4 +1,4 @@
-"""What the connections of a process share about servers that do not answer: none waits for what another has found."""
+"""Lost connections and silent hosts, shared so that each hang is waited for only once."""
 
 import math
 import time
@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 Host = TypeVar("Host")
-# A host that returns is the first again after this time at most.
-_KEPT_S = 30.0
+_KEPT_S = 30.0  # for which a silent host is tried last
 
 
 class Losses:

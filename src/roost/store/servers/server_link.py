@@ -17,7 +17,7 @@ class Droppable(Protocol):
     """A connection to a server."""
 
     def drop(self) -> None:
-        """Close it without a goodbye: a lost server would not read it."""
+        """Close it without waiting for the server."""
 
 
 Outcome = TypeVar("Outcome")
@@ -86,7 +86,7 @@ class ServerLink(ABC, Generic[ConnectionT]):
 
     def _open_connection(self) -> ConnectionT:
         """Return the connection, to any server; reopen a lost one."""
-        # The other connection may hold locks, so only the connection of a reader is closed without need.
+        # A writer may hold locks, so only a reader closes its connection after a loss elsewhere.
         if self._is_read_only and self.losses.has_any_since(self._opened_s):
             self._connection.drop()
         if not self.is_open:

@@ -22,8 +22,8 @@ from roost.store.rules.feed.own_writer import OwnWriter, WriterTable
 from roost.store.rules.feed.visible_changes import visible_text
 from roost.store.rules.schema import BLOCK_SIZES
 from roost.store.rules.vector import Vector
+from roost.store.servers.evidence_size import EvidenceSize
 from roost.store.servers.server_link import History, ServerLink, retry
-from roost.store.servers.stored_size import StoredSize
 from roost.store.snapshots import SnapshotProcess
 
 LinkT = TypeVar("LinkT", bound=ServerLink[Any])
@@ -66,7 +66,7 @@ class ServerStore(ABC, Generic[LinkT, ReaderT, ConnectionT]):
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
         self._writer: OwnWriter[ConnectionT] = OwnWriter(link.process, writers)
         self._newer_peers = NewerPeers()
-        self._stored_size = StoredSize(self._measure_evidence)
+        self._evidence_size = EvidenceSize(self._measure_evidence)
 
     @abstractmethod
     def _read_all(self, columns: Path | None) -> tuple[History, Vector, LoadedDatabase]:

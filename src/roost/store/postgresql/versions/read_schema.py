@@ -3,7 +3,7 @@
 from roost.store.postgresql.connection import LABEL, Connection
 from roost.store.postgresql.link import translate_errors
 from roost.store.rules.schema import READABLE_FROM, Schema, check_version
-from roost.store.servers.foreign_tables import check_tables, is_known
+from roost.store.servers.foreign_tables import check_tables, is_roost_version
 
 _TABLES = "SELECT to_regclass(name)::text FROM unnest(%s::text[]) WITH ORDINALITY AS t (name, at) ORDER BY at"
 # Programs with schema 0010 use only the second table.
@@ -20,7 +20,7 @@ def read_schema(connection: Connection) -> Schema:
     """Return the schema of the database of a connection.
 
     Raises:
-        StoreBroken: it has tables of another program, and none of Roost.
+        StoreBroken: it has tables of another program, and no schema version of Roost.
     """
     with translate_errors():
         names = (*_VERSION_TABLES, "compatibility")
@@ -31,7 +31,7 @@ def read_schema(connection: Connection) -> Schema:
                 # A restore by a program with schema 0010 empties the first table.
                 row = connection.execute(f"SELECT version_num FROM {table}".encode()).fetchone()  # noqa: S608
                 version = None if row is None else str(row[0])
-        if not is_known(version):
+        if not is_roost_version(version):
             present = {str(name) for (name,) in connection.execute(_PRESENT.encode()).fetchall()}
             check_tables(LABEL, present, version=version)
         row = connection.execute(READABLE_FROM).fetchone() if "compatibility" in tables else None
