@@ -7,7 +7,8 @@
 ``patroni``: PostgreSQL under Patroni, with etcd.
 ``galera_nodes``: MariaDB with Galera.
 ``client``: one client, with its measurements.
-``probe``: a plain client of the database, beside them.
+``probe``: how long a plain client of the database cannot write, beside them.
+``plain_clients``: its connections.
 ``load``: eight clients at once.
 ``record``: acknowledged writes, and their comparison with the tables.
 ``columns``: the tables, and their comparison with each process.

@@ -1,7 +1,8 @@
 """``make ha``: faults of a replicated database under Roost, one after the other, with clients that claim and release.
 
 Exits with 1 if a write is lost, doubled, resurrected or different, if the columns of a process differ from the tables,
-if the audit has findings, if an outage is longer than its target, or if Roost adds half a second to a planned one.
+if the audit has findings, if an outage is longer than its target, or if Roost adds more than half a second to an outage
+that allows no errors.
 """
 
 import argparse

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.store.backends import upgrade
-from roost.store.mariadb import link
 from tests.ha import node_processes, packet_filter, probe
 from tests.ha.cluster import Fault, Target
 from tests.ha.peers import HOW_TO_INSTALL
+from tests.ha.plain_clients import MariadbClient
 from tests.support.databases import galera, mariadb
 
 # After the death of a node: the others wait evs.suspect_timeout, 5 s.
@@ -74,7 +74,7 @@ class GaleraCluster:
 
     def connect_probe(self) -> probe.Connection:
         """Connect to the database of the probe, on the first node that answers."""
-        return link.connect(self.cluster.url(probe.DATABASE), deadline_s=probe.DEADLINE_S)
+        return MariadbClient([node.port for node in self.cluster.nodes], probe.DATABASE)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import psycopg
 
-from roost.store.postgresql import link
 from tests.ha import node_processes, packet_filter, probe
 from tests.ha.cluster import Fault, Target
 from tests.ha.peers import HOW_TO_INSTALL, patroni_python
+from tests.ha.plain_clients import PostgresqlClient
 from tests.support.databases import postgres
 from tests.support.debian_packages import find_program
 from tests.support.servers.ports import lasting_ports
@@ -251,7 +251,7 @@ class PatroniCluster:
 
     def connect_probe(self) -> probe.Connection:
         """Connect to the database of the probe, on the primary."""
-        return link.connect(self._url(probe.DATABASE), deadline_s=probe.DEADLINE_S)
+        return PostgresqlClient(self._url(probe.DATABASE))
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults, in the order of a run."""

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from tests.ha.client import Figures
 
 DATABASE = "probe"
-# Of each answer. It is far below ``store.deadline_s``, so a hang is noticed sooner than by Roost.
-DEADLINE_S = 2.0
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS beat (id integer PRIMARY KEY, number integer)",
     "DELETE FROM beat",

@@ -8,7 +8,7 @@ from rich.table import Table
 from tests.ha.cluster import Target
 
 _DETAILS_MAX = 8
-# The share of Roost in a planned outage of the database: a new connection, its checks, and the first commit.
+# What Roost may add to an outage without errors: a new connection, its checks, and the first commit.
 _ADDED_S = 0.5
 
 

@@ -49,7 +49,7 @@ def test_result_names_its_problem(change, problem):
 
 
 @pytest.mark.parametrize(("is_silent", "count"), [(True, 1), (False, 0)])
-def test_planned_outage_is_at_most_half_a_second_longer_than_that_of_the_database(is_silent, count):
+def test_outage_without_errors_is_at_most_half_a_second_longer_than_that_of_the_database(is_silent, count):
     target = Target(outage_s=2, is_silent=is_silent)
     result = msgspec.structs.replace(GOOD, target=target, database_s=1.0, outage_s=1.4)
     assert problems_of(result) == []
