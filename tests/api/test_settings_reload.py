@@ -88,7 +88,7 @@ def test_all_workers_reload_settings_including_restarted_ones(tmp_path, postgres
         workers = {event["process"] for event in wait_for_events(server, "server_begins", count=2)}
         settings.write_text(undivided + PACKING_SETTINGS)
         server.process.send_signal(signal.SIGHUP)
-        # A worker reloads its settings within a second. The first may be replaced before.
+        # A worker reloads its settings within a second. The first worker may be replaced before it reloads.
         wait_until(lambda: workers <= processes_of(server, "settings_loaded") | processes_of(server, "server_ends"))
         assert workers & processes_of(server, "settings_loaded")
         assert len(set(hosts_of(server, 6))) == 1

@@ -341,7 +341,7 @@ def test_db_commands_version_sync_check_backup_and_restore(run, tmp_path):
     assert (result.returncode, " rows, " in result.stdout) == (0, True)
     assert db("backup", tmp_path / "b", "--data", data, code=2)[1].startswith("roost: ")
     result = roost("db", "restore", tmp_path / "b", "--database", tmp_path / "two.db", cwd=tmp_path)
-    assert (result.returncode, result.stdout.startswith("restored ")) == (0, True)
+    assert (result.returncode, result.stdout.startswith(f"{tmp_path / 'two.db'}: restored ")) == (0, True)
     with contextlib.closing(sqlite3.connect(data / "roost.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
         connection.commit()

@@ -69,7 +69,7 @@ def test_commands_say_how_to_create_the_tables_of_an_empty_database(run, monkeyp
 
 
 @pytest.mark.parametrize("call", [*CREATIONS, *READS])
-def test_tables_of_another_program_are_named_and_kept_alone(empty_url, call):
+def test_tables_of_another_program_are_named_and_left_alone(empty_url, call):
     execute(empty_url, "CREATE TABLE invoices (id INT PRIMARY KEY)")
     with pytest.raises(StoreBroken, match="has tables of another program, such as invoices: create another database"):
         (CREATIONS | READS)[call](empty_url)
@@ -111,8 +111,8 @@ def test_a_database_with_tables_of_roost_may_have_others(url):
     assert audit(url) == []
 
 
-def test_the_own_tables_are_those_of_a_new_database(url):
-    assert tables(url) <= OWN_TABLES
+def test_the_own_tables_are_those_of_new_databases(postgres_url, mariadb_url):
+    assert tables(postgres_url) | tables(mariadb_url) == OWN_TABLES
 
 
 def test_a_schema_of_postgresql_is_a_place_of_its_own(postgres_url):

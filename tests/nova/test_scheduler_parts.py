@@ -1,4 +1,4 @@
-"""Two ``roost nova-scheduler`` on one PostgreSQL and one queue divide the fleet."""
+"""Two ``roost nova-scheduler`` processes with one PostgreSQL database and one queue divide the fleet."""
 
 import uuid
 from contextlib import ExitStack, closing

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
         audit_database,
         audit_path,
         check_settings,
+        database_name,
         database_of,
         database_of_settings,
         nova_conf_notes,
         settings_of,
         settings_with_sources,
-        show_database,
     )
     from roost.app.local_conductors import build_conductor
     from roost.app.placement_server import (
@@ -66,6 +66,7 @@ __all__ = [
     "build_conductor",
     "check_nova_deployment",
     "check_settings",
+    "database_name",
     "database_of",
     "database_of_settings",
     "exists",
@@ -91,7 +92,6 @@ __all__ = [
     "serve_product",
     "settings_of",
     "settings_with_sources",
-    "show_database",
     "stamp",
     "status_of",
     "sync",
@@ -110,7 +110,7 @@ _HOMES = {
         "nova_conf_notes",
         "settings_of",
         "settings_with_sources",
-        "show_database",
+        "database_name",
     ),
     "roost.app.local_conductors": ("build_conductor",),
     "roost.app.preflight.nova_preflight": ("check_nova_deployment",),

@@ -132,10 +132,10 @@ def database_of_settings(settings: Settings, data: Path | None, environ: Mapping
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / FILE)
 
 
-def show_database(url: str) -> str:
+def database_name(url: str) -> str:
     """Return the name of a database for people: the path of a file, or a URL without its password.
 
-    >>> show_database("sqlite:///roost.db"), show_database("mysql://roost:secret@db/roost")
+    >>> database_name("sqlite:///roost.db"), database_name("mysql://roost:secret@db/roost")
     ('roost.db', 'mysql://roost:***@db/roost')
     """
     return str(hide_secrets("store", "url", url)) if is_shared(url) else url.removeprefix("sqlite:///")

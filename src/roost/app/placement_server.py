@@ -16,7 +16,7 @@ from roost.api.answer_options import options_of
 from roost.api.placement.application import Application
 from roost.api.placement.in_process import InProcess
 from roost.api.v1 import policies
-from roost.app.database_choice import FILE, settings_of, settings_with_sources, show_database
+from roost.app.database_choice import FILE, database_name, settings_of, settings_with_sources
 from roost.app.server_process import Site, build_reader, open_server_store, serve_sites, start_deciding_thread
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
@@ -256,7 +256,7 @@ def import_placement(
         if not is_dry_run:
             Placement(current)
         source_name = read_source.without_password(source)
-        report = import_run.run_import(current, read_world(), source=source_name, is_dry_run=is_dry_run)
-        return msgspec.structs.replace(report, database=show_database(database))
+        name = database_name(database)
+        return import_run.run_import(current, read_world(), source=source_name, database=name, is_dry_run=is_dry_run)
     finally:
         store.close()

@@ -299,7 +299,7 @@ class Serving:
             return None
         try:
             result = job.task(self._current)
-        except StoreReplaced as error:  # It has read the new database, but not the columns of it.
+        except StoreReplaced as error:  # The columns are still those of the old database.
             return error
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)

@@ -1,4 +1,4 @@
-"""A host before a database server that can freeze: its connections stay open, but no byte passes."""
+"""A relay in front of a database server, which can freeze: its connections stay open, but no byte passes."""
 
 import selectors
 import socket
@@ -25,7 +25,7 @@ class FreezingRelay:
         self.attempts = 0  # to connect; attempts during a freeze count at its end
 
     def freeze(self) -> None:
-        """Stop to forward. The kernel still accepts packets and connections, as that of a frozen machine."""
+        """Stop forwarding. The kernel still accepts packets and connections, as on a frozen machine."""
         self._frozen.set()
 
     def thaw(self) -> None:

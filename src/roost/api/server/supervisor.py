@@ -215,10 +215,10 @@ class Supervisor:
         try:
             self._arguments = tuple(self._read_arguments())
         except RoostError as error:
-            log.event("settings_refused", error=str(error))
+            log.event("settings_refused", error=str(error), process=os.getpid())
             return
         except OSError as error:
-            log.event("settings_refused", error=first_line(error))
+            log.event("settings_refused", error=first_line(error), process=os.getpid())
             return
         for worker in self._workers:
             # A worker may not handle signals until it has sent its first report: the signal would end it.

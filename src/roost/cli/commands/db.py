@@ -55,10 +55,10 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None, is_
     settings = app.settings_of(config, os.environ).store
     if is_expansion:
         app.expand(url, settings=settings)
-        click.echo(f"{app.show_database(url)} can be served by this program and the version before")
+        click.echo(f"{app.database_name(url)} can be served by this program and the version before")
     else:
         app.upgrade(url, settings=settings)
-        click.echo(f"{app.show_database(url)} has the schema of this program")
+        click.echo(f"{app.database_name(url)} has the schema of this program")
 
 
 @db.command("sync", short_help="Create the database, or upgrade its schema.")
@@ -72,7 +72,7 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
 
     url = _url(database, config, data)
     app.sync(url, settings=app.settings_of(config, os.environ).store)
-    click.echo(f"{app.show_database(url)} has the schema of this program")
+    click.echo(f"{app.database_name(url)} has the schema of this program")
 
 
 @db.command("version", short_help="Print the schema version of the database.")
@@ -152,6 +152,8 @@ def restore(*, file: Path, database: str | None, config: Path | None, data: Path
     from roost import app
     from roost.cli.text.progress import progress_bar
 
+    url = _url(database, config, data)
+
     with progress_bar("rows") as progress:
-        header = app.restore(_url(database, config, data), file, may_replace=may_replace, progress=progress)
-    click.echo(f"restored {header.rows:,} rows, as they were at {header.made_at}")
+        header = app.restore(url, file, may_replace=may_replace, progress=progress)
+    click.echo(f"{app.database_name(url)}: restored {header.rows:,} rows, as they were at {header.made_at}")

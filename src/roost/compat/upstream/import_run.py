@@ -34,18 +34,19 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an import, or of a dry run."""
 
     source: str
+    database: str  # name of the target, without a password
     is_dry_run: bool
     providers: ImportCounts
     consumers: ImportCounts
     verified: ImportCheck | None  # None: dry run
-    database: str = ""  # name of the target, without a password
 
 
-def run_import(current: Current, there: World, *, source: str, is_dry_run: bool) -> ImportReport:
+def run_import(current: Current, there: World, *, source: str, database: str, is_dry_run: bool) -> ImportReport:
     """Import all data of a source in one commit.
 
     Args:
         source: name of the source, the same in each import.
+        database: name of the target, for the report.
         is_dry_run: whether to write nothing.
 
     Raises:
@@ -57,7 +58,7 @@ def run_import(current: Current, there: World, *, source: str, is_dry_run: bool)
     if is_dry_run:
         numbers = count(_UNUSED)
         writes_of(current, plan, there, source=source, first_id=next(numbers), new_id=lambda _: next(numbers))
-        return _build_report(plan, source, None, is_dry_run=True)
+        return _build_report(plan, None, source=source, database=database)
     create_count = len(plan.providers.create)
     if create_count:
         with current.reserve_in_order("provider", create_count) as first:
@@ -69,7 +70,7 @@ def run_import(current: Current, there: World, *, source: str, is_dry_run: bool)
         _commit(current, plan, there, source=source, first_id=0)
     stored = Current(current.store)  # Read from the database, not from the updated columns.
     skip = [*plan.providers.ahead, *plan.consumers.ahead]
-    return _build_report(plan, source, verify(there, world_of(stored.state), skip=skip), is_dry_run=False)
+    return _build_report(plan, verify(there, world_of(stored.state), skip=skip), source=source, database=database)
 
 
 def _plan(current: Current, there: World, source: str) -> ImportPlan:
@@ -102,7 +103,7 @@ def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, fi
         )
 
 
-def _build_report(plan: ImportPlan, source: str, verified: ImportCheck | None, *, is_dry_run: bool) -> ImportReport:
+def _build_report(plan: ImportPlan, verified: ImportCheck | None, *, source: str, database: str) -> ImportReport:
     counts = [
         ImportCounts(
             created=len(work.create),
@@ -114,5 +115,10 @@ def _build_report(plan: ImportPlan, source: str, verified: ImportCheck | None, *
         for work in (plan.providers, plan.consumers)
     ]
     return ImportReport(
-        source=source, is_dry_run=is_dry_run, providers=counts[0], consumers=counts[1], verified=verified
+        source=source,
+        database=database,
+        is_dry_run=verified is None,
+        providers=counts[0],
+        consumers=counts[1],
+        verified=verified,
     )

@@ -38,8 +38,7 @@ from roost.store.rules.schema import (
 from roost.store.rules.vector import ChangeKey
 
 # Rows are locked in the order of their ids, so two batches never deadlock. Groups come first, then inventories, then
-# places. A statement that waited for a lock reads the newest version of the row, so the guard judges current rows. It
-# checks the peak rather than the sum: if a release follows a claim, the claim must fit before the release.
+# places. A statement that waited for a lock reads the newest version of the row, so the guard judges current rows.
 # A verdict may depend on changed rows only: nodes of a cluster notice no other conflicts. So ``guard`` changes where a
 # verdict depends on a row that stays the same.
 _GUARD = "UPDATE {table} FORCE INDEX (PRIMARY) SET guard = 1 - guard WHERE {condition} ORDER BY {order}"

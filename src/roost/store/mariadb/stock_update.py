@@ -1,7 +1,8 @@
 """The statement that changes the amounts in use by a batch, and its guard.
 
 It has no list of rows to join: MariaDB would copy the list twice, store each new row in a third table, and find each
-row of the inventory twice. Instead, the place of an id in a sorted list chooses the amount from a second list.
+row of the inventory twice. Instead, ``INTERVAL`` finds the position of an id in a sorted list, and ``ELT`` takes the
+amount at this position from a second list.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,9 @@ from roost.store.rules.batch import NO_MINIMUM
 _ROWS_MAX = 900
 # Rows of inventories are locked in the order of their ids, as the server reads ranges of the primary key.
 # An expression in SET is evaluated once for each row, in the order in which it is written, so ``@passed`` counts the
-# rows that pass. A variable has the type of its value before the statement.
-_START = "SET @added = 0, @passed = 0"
+# rows that pass. ``IS NOT NULL`` is always true: it only makes the assignment a condition. During a statement, a
+# variable keeps the type that it had before, so ``_START`` makes them integers.
+_START = "SET @added = 0, @passed = 0, @at = 0"
 _UPDATE = """
 UPDATE inventory FORCE INDEX (PRIMARY)
 SET used = used + IF((@added := CAST(ELT(INTERVAL(id, {ids}), {added}) AS SIGNED)) IS NOT NULL
@@ -26,7 +28,8 @@ _GUARD = f"""
 (@added < 0 OR id & {CLASS_MASK} = {GENERATION_SLOT}
  OR used + @added <= (total - reserved) * allocation_ratio
     AND @added BETWEEN min_unit AND max_unit AND @added % step_size = 0)"""
-# Of rows with several claims, or with claims and releases.
+# Of rows with several claims, or with claims and releases. The peak counts rather than the sum: if a release follows a
+# claim, the claim must fit before the release. ``> 0`` is always true.
 _BOUNDS = """
 IF(id IN ({ids}),
    (@at := INTERVAL(id, {ids})) > 0
@@ -62,7 +65,7 @@ def stock_updates(stocks: dict[int, list[int]]) -> Iterator[StockUpdate]:
 
 
 def _guard_of(rows: Sequence[tuple[int, list[int]]]) -> str:
-    bounded = [row for row in rows if not _is_single(*row)]
+    bounded = [row for row in rows if not _fits_plain_guard(*row)]
     if not bounded:
         return _GUARD
     ids, bounds = [number for number, _ in bounded], [amounts for _, amounts in bounded]
@@ -70,8 +73,8 @@ def _guard_of(rows: Sequence[tuple[int, list[int]]]) -> str:
     return _BOUNDS.format(ids=_join(ids), peaks=peaks, minima=minima, maxima=maxima, divisors=divisors, guard=_GUARD)
 
 
-def _is_single(number: int, amounts: list[int]) -> bool:
-    """Return whether ``_GUARD`` applies: a row has one claim, or it has none and needs no guard."""
+def _fits_plain_guard(number: int, amounts: list[int]) -> bool:
+    """Return whether ``_GUARD`` is enough: a row has one claim, or only releases, or is a generation."""
     added, peak, minimum, maximum, divisor = amounts
     is_generation = number & CLASS_MASK == GENERATION_SLOT
     if minimum == NO_MINIMUM:

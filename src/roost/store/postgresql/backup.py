@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors
 
 from roost.errors import StoreBusy, Unavailable
-from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.connection import LABEL, Connection
 from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
 from roost.store.postgresql.versions.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
@@ -138,7 +138,7 @@ def replace_content(url: str) -> Iterator[_Writer]:
         try:
             connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE".encode())
         except errors.LockNotAvailable:
-            raise StoreBusy(f"the PostgreSQL database was in use for {_LOCK_TIMEOUT_S} seconds; try again") from None
+            raise StoreBusy(f"{LABEL} was in use for {_LOCK_TIMEOUT_S} seconds; try again") from None
         yield _Writer(connection, tables)
         try:
             row = connection.execute(_END_OTHERS, (_END_TIMEOUT_MS,)).fetchone()

@@ -22,7 +22,7 @@ from roost.errors import (
 )
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.postgresql.arrays import adapt
-from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
+from roost.store.postgresql.connection import LABEL, READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
 from roost.store.rules.schema import READABLE_FROM, SCHEMA_VERSION, check_version
 from roost.store.servers.lost_hosts import SILENT_HOSTS, Losses
 from roost.store.servers.server_link import History, ServerLink
@@ -69,7 +69,7 @@ _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
 _OWNER_ADVICE = "make the role in store.url the owner of the database with ALTER DATABASE … OWNER TO …"
-READ_ONLY_TEXT = "the PostgreSQL database is read-only; if it is a standby, name all servers in store.url"
+READ_ONLY_TEXT = f"{LABEL} is read-only; if it is a standby, name all servers in store.url"
 _QUOTED = re.compile(r'"[^"]*"')
 # Neither libpq nor psycopg has a code for errors of a connection attempt.
 _INVALID = re.compile(r"connection is bad: (invalid .*)")
@@ -139,7 +139,7 @@ class Link(ServerLink[Connection]):
                 oldest = connection.execute(READABLE_FROM).fetchone()
             # An upgrade does not wait for a process without a connection.
             oldest_text = "" if oldest is None else str(oldest[0])
-            check_version(SCHEMA_VERSION, "the PostgreSQL database", readable_from=oldest_text)
+            check_version(SCHEMA_VERSION, LABEL, readable_from=oldest_text)
         except BaseException:
             connection.close()
             raise
@@ -301,7 +301,7 @@ def connect(
     deadline_s: float = DEFAULTS.bulk_deadline_s,
     wait_s: float = DEFAULTS.wait_s,
 ) -> Connection:
-    """Connect in autocommit mode: of several hosts to the first one that answers and takes writes.
+    """Connect in autocommit mode, to the first host that answers and takes writes.
 
     Args:
         url: a URL of libpq.
@@ -328,20 +328,19 @@ def connect(
 
 
 def _connect_first(options: dict[str, Any], places: Sequence[dict[str, str]]) -> Connection:
-    """Connect to the first host that accepts, silent ones last."""
-    failure: psycopg.Error | None = None
+    """Connect to the first host that answers and takes writes, silent ones last; the first error is raised."""
+    failures = list[psycopg.Error]()
     for place in SILENT_HOSTS.order(places, address=str):
         try:
             connection = Connection.connect(make_conninfo("", **{**options, **place}), autocommit=True)
         except psycopg.Error as error:
-            failure = error
+            failures.append(error)
             if isinstance(error, errors.ConnectionTimeout):
                 SILENT_HOSTS.note(str(place))
             continue
         SILENT_HOSTS.forget(str(place))
         return connection
-    assert failure is not None, "a URL has at least one host"
-    raise connection_error(failure) from None
+    raise connection_error(failures[0]) from None
 
 
 def _places_of(parameters: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -394,7 +393,7 @@ def translate_errors() -> Iterator[None]:
     except errors.ReadOnlySqlTransaction as error:
         raise StoreBroken(READ_ONLY_TEXT) from error
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
-        raise StoreCorrupt(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
+        raise StoreCorrupt(f"{LABEL} is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
     except errors.InsufficientPrivilege as error:

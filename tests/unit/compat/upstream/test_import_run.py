@@ -73,7 +73,7 @@ def current():
 
 
 def copy(current, remote, *, is_dry_run=False, source="there"):
-    return run_import(current, remote, source=source, is_dry_run=is_dry_run)
+    return run_import(current, remote, source=source, database="roost.db", is_dry_run=is_dry_run)
 
 
 def counts(result):

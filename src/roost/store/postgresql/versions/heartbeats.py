@@ -7,7 +7,7 @@ from roost.errors import RoostError, StoreBusy, StoreGone, first_line
 from roost.model.settings.roost_settings import Store as Settings
 from roost.ports import LiveWriter
 from roost.store.peers.live_processes import DECIDING_S, KEPT_S, LIVE_S, describe_process
-from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.connection import LABEL, Connection
 from roost.store.postgresql.link import ConnectionLost, Link
 from roost.store.postgresql.versions.read_schema import check_schema, read_schema
 
@@ -77,7 +77,7 @@ class Heartbeats:
         except RoostError as error:
             self._link.close()
             if isinstance(error.__cause__, errors.LockNotAvailable):
-                raise StoreBusy("the PostgreSQL database is being upgraded: start again later") from None
+                raise StoreBusy(f"{LABEL} is being upgraded: start again later") from None
             raise
 
     def beat(self, *, has_decided: bool = False) -> list[LiveWriter]:
