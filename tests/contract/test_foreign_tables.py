@@ -42,8 +42,7 @@ def empty_url(url):
     if url.startswith("postgresql"):
         execute(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     else:
-        name = url.partition("?")[0].rpartition("/")[2]
-        execute(url, f"DROP DATABASE {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        mariadb.remove_tables(url)
     return url
 
 

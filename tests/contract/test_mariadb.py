@@ -326,8 +326,7 @@ def test_changes_that_write_the_same_rows_have_positions_in_the_order_of_their_c
 
 def test_empty_database_gets_tables_only_from_a_server_or_an_upgrade(mariadb_server):
     with mariadb.fresh_database(mariadb_server) as url:
-        name = url.partition("?")[0].rpartition("/")[2]
-        mariadb.execute(url, f"DROP DATABASE {name}; CREATE DATABASE {name}")
+        mariadb.remove_tables(url)
         with pytest.raises(StoreBroken, match="is empty: create its tables with `roost db sync`"):
             open_reader(url)
         assert status_of(url).processes == []
@@ -335,10 +334,10 @@ def test_empty_database_gets_tables_only_from_a_server_or_an_upgrade(mariadb_ser
         upgrade(url)
         with closing(open_reader(url)) as reader:
             assert list(reader.load().writes)
-        mariadb.execute(url, f"DROP DATABASE {name}")
+        mariadb.execute(url, f"DROP DATABASE {mariadb.name_of(url)}")
         with pytest.raises(StoreMissing, match="CREATE DATABASE"):
             open_store(url, settings=StoreSettings(wait_s=0.0))
-        mariadb.execute(mariadb_server, f"CREATE DATABASE {name}")
+        mariadb.execute(mariadb_server, f"CREATE DATABASE {mariadb.name_of(url)}")
 
 
 def test_interrupted_creation_of_tables_goes_on(mariadb_server):

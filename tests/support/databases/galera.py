@@ -26,6 +26,8 @@ _STARTS_MAX = 3  # of a node: on a busy machine, a first transfer or a handshake
 _STATUS = """
 SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
 WHERE VARIABLE_NAME IN ('WSREP_CLUSTER_SIZE', 'WSREP_READY', 'WSREP_LOCAL_STATE_COMMENT')"""
+# Of the guide: with the defaults, no node takes writes for 1.5 to 3 s when a node joins.
+_QUICK = "evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.1S;evs.join_retrans_period=PT0.3S"
 # Seconds after which the others exclude a silent node: the default, and one for a machine with other work.
 SUSPECT_S, PATIENT_S = 5, 10
 
@@ -102,7 +104,7 @@ class Cluster:
             f"base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
             f"ist.recv_addr=127.0.0.1:{changes};gcache.size=64M;"
             f"evs.suspect_timeout=PT{self._suspect_s}S;evs.inactive_timeout=PT{self._suspect_s * 3}S;"
-            "gmcast.peer_timeout=PT10S;pc.announce_timeout=PT10S;pc.wait_prim_timeout=PT60S"
+            f"{_QUICK};gmcast.peer_timeout=PT10S;pc.announce_timeout=PT10S;pc.wait_prim_timeout=PT60S"
         )
         return [
             f"--port={sql}",

@@ -221,6 +221,20 @@ def execute(url: str, text: str) -> list[tuple]:
         return rows
 
 
+def name_of(url: str) -> str:
+    """Return the name of a database.
+
+    >>> name_of("mysql+pymysql://root@localhost/roost?unix_socket=/tmp/socket")
+    'roost'
+    """
+    return url.partition("?")[0].rpartition("/")[2]
+
+
+def remove_tables(url: str) -> None:
+    """Replace a database by an empty one."""
+    execute(url, f"DROP DATABASE {name_of(url)}; CREATE DATABASE {name_of(url)} CHARACTER SET utf8mb4")
+
+
 class _Database:
     """A database with our schema; it is emptied after each use, which is faster than a new one."""
 

@@ -18,6 +18,7 @@ from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import Cell, FleetChanges
 from roost.observe import log
 from tests.differential.scheduler.nova import HOW_TO_INSTALL
+from tests.support.databases import mariadb
 from tests.support.missing_programs import require_module, skip_test
 from tests.support.servers import nova_database as tables
 from tests.support.servers.nova_database import NODE, missing_columns
@@ -432,7 +433,7 @@ def test_read_that_fails_in_the_middle_loses_nothing(nova, cell, reader):
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
 def test_select_is_the_only_privilege_that_reading_needs(nova, cell):
     nova.add_host(cell, "a")
-    databases = [url.partition("?")[0].rpartition("/")[2] for url in (nova.api_url, nova.cells[cell])]
+    databases = [mariadb.name_of(url) for url in (nova.api_url, nova.cells[cell])]
     nova.api(text("CREATE OR REPLACE USER 'reader'@'localhost' IDENTIFIED BY 'r:d@r'"))
     for name in databases:
         nova.api(text(f"GRANT SELECT ON {name}.* TO 'reader'@'localhost'".replace(":", r"\:")))
