@@ -3,6 +3,7 @@
 ``peers``: the programs of the clusters, and their installation.
 ``cluster``: nodes and faults, as the measurements see them.
 ``node_processes``: starts, freezes and kills all processes of a node.
+``reaper``: the init process of a node.
 ``packet_filter``: cuts a node off from the others.
 ``patroni``: PostgreSQL under Patroni, with etcd.
 ``galera_nodes``: MariaDB with Galera.

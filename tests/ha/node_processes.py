@@ -7,11 +7,13 @@ id, but the files of root stay readable. Each node has a group id, by which a pa
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+_REAPER = Path(__file__).with_name("reaper.py")
 _PAUSE_S = 0.05
 _GROUP_MIN = 50_000
 _IS_ROOT = os.geteuid() == 0
@@ -44,7 +46,7 @@ def start(
     identity = {"group": group, "extra_groups": []} if _IS_ROOT else {}
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*prefix, *map(str, words)],
+            [*prefix, sys.executable, str(_REAPER), *map(str, words)],
             cwd=folder,
             env=os.environ | (environment or {}),
             stdin=subprocess.DEVNULL,

@@ -11,14 +11,14 @@ from tests.support.fleets.products import ROOT
 from tests.support.servers.environments import create, python_with
 
 ENVIRONMENT = ROOT / ".cache" / "patroni"
-REQUIREMENTS = ("patroni[etcd3]==4.1.5", "psycopg[binary]==3.3.9")
+REQUIREMENTS = ("patroni[etcd3]==4.1.5", "psycopg2-binary==2.9.13")
 PACKAGES = ("postgresql", "etcd-server", "mariadb-server-core", "mariadb-client-core", "galera-4", "iptables")
 HOW_TO_INSTALL = "`make ha-peers` installs it"
 
 
 def patroni_python() -> Path | None:
     """Return the Python of the environment with Patroni, or None."""
-    return python_with("patroni, psycopg", ENVIRONMENT, named=None)
+    return python_with("patroni, psycopg2", ENVIRONMENT, named=None)
 
 
 def main() -> int:
