@@ -337,9 +337,9 @@ def test_pruning_waits_only_briefly_for_the_size_of_a_large_database(postgres_ur
     monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT 7 + octet_length(pg_sleep(2)::text)::bigint")
     with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=1.0))) as store:
         assert store.prune(older_than_s=0.0, max_bytes=0) == 0
-        assert store._stored_size.get() is None
-        wait_until(lambda: store._stored_size.get() is not None)
-        assert store._stored_size.get() == 7
+        assert store._evidence_size.get() is None
+        wait_until(lambda: store._evidence_size.get() is not None)
+        assert store._evidence_size.get() == 7
 
 
 @pytest.mark.parametrize(
