@@ -235,7 +235,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _schema(connection: sqlite3.Connection, path: Path) -> Schema:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not names and not size_of(path):  # After a crash, all pages may still be in the log.
+    if not size_of(path):  # SQLite ignores the log of an empty file.
         raise empty_store(str(path))
     if "alembic_version" not in names:
         raise StoreBroken(f"{path} is a database, but not one of roost")
