@@ -1,5 +1,6 @@
 """Two hosts of one database server: after the first one freezes, only one attempt to connect waits for it."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
@@ -38,7 +39,7 @@ def through(url, *ports):
 
 @pytest.mark.parametrize("kind", list(URL_FIXTURES))
 @pytest.mark.parametrize(("name", "bounds"), [("prune", {"max_bytes": 2**40}), ("prune_work", {})])
-def test_pruning_waits_for_a_frozen_host_only_until_the_deadline_of_requests(kind, name, bounds, request):
+def test_pruning_waits_for_a_frozen_host_only_until_the_deadline_of_requests(kind, name, bounds, request, capfdbinary):
     url = request.getfixturevalue(URL_FIXTURES[kind])
     with ExitStack() as stack:
         first, second = (stack.enter_context(freezing_relay(socket_of(url))) for _ in range(2))
@@ -49,7 +50,10 @@ def test_pruning_waits_for_a_frozen_host_only_until_the_deadline_of_requests(kin
         prune()  # The first call also adds up all sizes.
         first.freeze()
         # Half of ``bulk_deadline_s``, and far more than ``deadline_s``.
+        capfdbinary.readouterr()
         assert pool.submit(prune).result(30) == 0
+        (line,) = capfdbinary.readouterr().err.splitlines()
+        assert json.loads(line)["event"] == "old_rows_kept"
         put_providers(store, 1)
         first.thaw()
 

@@ -66,6 +66,7 @@ SERVERS: Mapping[str, LogEvent] = {
         newer_peer="A newer Roost wrote an unknown change; this process reads all tables; at most one line a minute.",
         database_unusable="Requests of clients fail because of the database; at most one line a minute.",
         evidence_size_unknown="The size of all evidence cannot be measured; it may exceed `store.evidence_max_bytes`.",
+        old_rows_kept="Old rows cannot be deleted because the database fails; Roost tries again after more commits.",
         column_file_fails="The column file cannot be written; `problem` says why.",
         commits_not_synchronous="A failover of PostgreSQL may lose acknowledged commits.",
         webhook_fails="The receiver of the webhook does not accept events.",

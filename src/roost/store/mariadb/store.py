@@ -334,8 +334,8 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
                 heartbeats.drop_old(connection)
             with self._link.use_connection() as connection:
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
-        except (ConnectionLost, LostRace):
-            return 0  # The next call retries.
+        except (ConnectionLost, LostRace) as error:
+            return self._log_failed_deletion(error)
         self._evidence_size.subtract(stored_bytes - deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
@@ -385,8 +385,8 @@ class MariaStore(ServerStore[link.Link, FeedReader, Connection]):
                     excess=excess,
                     limit=_PRUNED_PER_CALL,
                 )
-        except (ConnectionLost, LostRace):
-            return 0  # The next call retries.
+        except (ConnectionLost, LostRace) as error:
+            return self._log_failed_deletion(error)
 
     def _count_changes(self) -> int:
         return int(self._link.read(COUNT_CHANGES)[0][0])

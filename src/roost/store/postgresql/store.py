@@ -317,8 +317,8 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
                 heartbeats.drop_old(connection)
             with self._link.use_connection() as connection:
                 writers.close_silent(connection, kept_s=_FEED_KEPT_S)
-        except ConnectionLost:
-            return 0  # The next call retries.
+        except ConnectionLost as error:
+            return self._log_failed_deletion(error)
         self._evidence_size.subtract(stored_bytes - deletions.left_bytes)
         return len(deletions.decisions) + len(deletions.changes)
 
@@ -354,8 +354,8 @@ class PostgresStore(ServerStore[link.Link, FeedReader, Connection]):
                     excess=excess,
                     limit=_PRUNED_PER_CALL,
                 )
-        except (ConnectionLost, errors.DeadlockDetected):
-            return 0  # The next call retries.
+        except (ConnectionLost, errors.DeadlockDetected) as error:
+            return self._log_failed_deletion(error)
 
     def _count_changes(self) -> int:
         return int(self._read(COUNT_CHANGES, ())[0][0])

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from roost.errors import StoreReplaced
+from roost.errors import StoreReplaced, first_line
 from roost.model.settings.roost_settings import Store as Settings
 from roost.model.writes import Change, Refusal
 from roost.observe import log
@@ -140,6 +140,11 @@ class ServerStore(ABC, Generic[LinkT, ReaderT, ConnectionT]):
             first = end - size
         self._blocks[kind] = (first + count, end)
         return first
+
+    def _log_failed_deletion(self, error: Exception) -> int:
+        """Log why old rows stay, and return the number of deleted rows; the next call tries again."""
+        log.event("old_rows_kept", error=first_line(error))
+        return 0
 
     def _commit_result(self, position: int, *, waited_s: float | None = None, elapsed_s: float = 0.0) -> CommitResult:
         self._writer.end(self._reader, position)
