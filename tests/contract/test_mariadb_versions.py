@@ -16,6 +16,11 @@ from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import commit, evidence, item, provider
 from tests.support.databases import mariadb
 
+# The table of alembic has the collation of the server.
+_TEXTS = """
+SELECT CONCAT(TABLE_NAME, '.', COLUMN_NAME), COLLATION_NAME FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = DATABASE() AND COLLATION_NAME IS NOT NULL AND TABLE_NAME <> 'alembic_version'"""
+
 
 @pytest.fixture
 def execute(mariadb_url):
@@ -34,8 +39,9 @@ def test_a_store_is_live_from_its_opening_to_its_end(mariadb_url):
         assert 0 <= own.age_s < 30
         other.close()
         assert live(mariadb_url) == [store.process]
-        first, _, head, *lines = database_lines(status_of(mariadb_url))
-    assert first.startswith(f"schema {SCHEMA_VERSION}, for programs with schema {SCHEMA_VERSION}")
+        status = status_of(mariadb_url)
+        first, _, head, *lines = database_lines(status)
+    assert first.startswith(f"schema {SCHEMA_VERSION}, for programs with schema {status.readable_from}")
     assert head.split() == ["machine", "version", "schema", "started", "heartbeat"]
     assert [line.split()[1:3] for line in lines] == [[__version__, SCHEMA_VERSION]]
     assert live(mariadb_url) == []
@@ -105,6 +111,13 @@ def test_a_whole_database_needs_no_expansion(mariadb_url):
     with closing(MariaStore(mariadb_url)):
         expand(mariadb_url, settings=Settings())
     assert status_of(mariadb_url).schema == SCHEMA_VERSION
+
+
+def test_all_texts_compare_byte_by_byte(mariadb_url, execute):
+    with closing(MariaStore(mariadb_url)):
+        columns = execute(_TEXTS)
+    others = [column for column, collation in columns if collation != "utf8mb4_nopad_bin"]
+    assert len(columns) > len(others) == 0, f"name the collation in the migration of {others}"
 
 
 def test_a_database_of_another_program_is_neither_shown_nor_expanded(mariadb_server):

@@ -23,12 +23,13 @@ from tests.contract.stores import commit, item, provider
 from tests.support.databases import postgres
 from tests.support.wait import wait_until
 
-# A later version: a column, an index on a table with rows, and the end of older programs.
-EXPANSION = """
+# The next two versions: a column, an index on a table with rows, and the end of older programs.
+EXPANDED, CONTRACTED = (f"{int(SCHEMA_VERSION) + steps:04}" for steps in (1, 2))
+EXPANSION = f"""
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "{EXPANDED}"
+down_revision = "{SCHEMA_VERSION}"
 phase = "expand"
 
 
@@ -41,16 +42,16 @@ def upgrade():
     else:
         op.execute("CREATE INDEX feed_colour ON feed (colour)")
 """
-CONTRACTION = """
+CONTRACTION = f"""
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "{CONTRACTED}"
+down_revision = "{EXPANDED}"
 phase = "contract"
 
 
 def upgrade():
-    op.execute("UPDATE compatibility SET readable_from = '0014'")
+    op.execute("UPDATE compatibility SET readable_from = '{CONTRACTED}'")
 """
 # Statements that processes of the version before do not notice. A default is a constant, so no row is written.
 ADDITIVE = (
@@ -92,8 +93,8 @@ def later(tmp_path, monkeypatch):
     """Add the migrations of a later version."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate._MIGRATIONS, folder)
-    (folder / "versions" / "v0013_colour.py").write_text(dedent(EXPANSION))
-    (folder / "versions" / "v0014_end.py").write_text(dedent(CONTRACTION))
+    (folder / "versions" / f"v{EXPANDED}_colour.py").write_text(dedent(EXPANSION))
+    (folder / "versions" / f"v{CONTRACTED}_end.py").write_text(dedent(CONTRACTION))
     monkeypatch.setattr(migrate, "_MIGRATIONS", folder)
 
 
@@ -134,17 +135,19 @@ def test_older_processes_serve_and_start_until_the_end_of_the_upgrade(url):
 
 @pytest.mark.usefixtures("later")
 def test_the_live_processes_of_an_older_version_are_named(url, monkeypatch):
-    monkeypatch.setattr(upgrade_rules, "SCHEMA_VERSION", "0014")
+    monkeypatch.setattr(upgrade_rules, "SCHEMA_VERSION", CONTRACTED)
     with closing(PostgresStore(url)) as store:
         (writer,) = store.live_writers()
         upgrades.expand_postgresql(url)
         with pytest.raises(StoreBusy, match=f"{writer.version} on {writer.machine}: replace"):
             upgrade_postgresql(url, is_in_use=True)
-        assert version_of(url) == "0013"
+        assert version_of(url) == EXPANDED
         list(store.load().writes)
         assert commit(store, item(provider(1))) == [""]
     upgrade_postgresql(url, is_in_use=True)
-    with pytest.raises(StoreOutdated, match="schema 0014, and needs programs with schema 0014, newer than"):
+    with pytest.raises(
+        StoreOutdated, match=f"schema {CONTRACTED}, and needs programs with schema {CONTRACTED}, newer than"
+    ):
         PostgresStore(url)
 
 
@@ -161,7 +164,7 @@ def test_older_steps_do_not_run_beside_processes(url):
 def test_all_steps_of_a_new_database_are_one_transaction(url):
     execute(url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     upgrade_postgresql(url)
-    assert version_of(url) == "0014"
+    assert version_of(url) == CONTRACTED
     assert rows(url, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'feed_colour'::regclass") == [(True,)]
 
 
@@ -213,7 +216,7 @@ def test_a_step_waits_briefly_for_a_lock_and_tries_again(url, monkeypatch):
             # A commit does not wait longer than the step does.
             assert commit(store, item(provider(1))) == [""]
         expansion.join(30)
-        assert version_of(url) == "0013"
+        assert version_of(url) == EXPANDED
         assert commit(store, item(provider(2))) == [""]
     assert rows(url, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'feed_colour'::regclass") == [(True,)]
 

@@ -19,7 +19,7 @@ from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.versions import heartbeats, prepare
 from roost.store.postgresql.versions.read_schema import read_schema
 from roost.store.reader import ReadingStore
-from roost.store.rules.schema import SERVED_FROM, Schema, put_upkeep
+from roost.store.rules.schema import HEARTBEATS_FROM, Schema, put_upkeep
 
 
 class PostgresDatabase(database.Database):
@@ -56,7 +56,7 @@ class PostgresDatabase(database.Database):
         """See ``Database``."""
         with link.translate_errors(), link.connect(self.url, application_name="roost survey") as connection:
             version = read_schema(connection).version or ""
-            return heartbeats.live_writers(connection, has_heartbeats=version >= SERVED_FROM)
+            return heartbeats.live_writers(connection, has_heartbeats=version >= HEARTBEATS_FROM)
 
     def upgrade(self, settings: Settings) -> None:
         """See ``Database``."""

@@ -11,6 +11,8 @@ from roost.model.work import work_rows
 SCHEMA_VERSION = "0012"
 # The oldest schema with all tables and columns that this program uses: the newest migration that expands.
 SERVED_FROM = "0011"
+# The first schema with the tables of heartbeats and writers.
+HEARTBEATS_FROM = "0011"
 # Versions with the same tables in a backup.
 BACKUP_VERSIONS = frozenset({"0009", "0010", "0011", SCHEMA_VERSION})
 # The oldest program that may serve a database, as the newest migration that it knows.

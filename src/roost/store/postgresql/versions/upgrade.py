@@ -15,7 +15,7 @@ from roost.store.postgresql import link
 from roost.store.postgresql.connection import LABEL, Connection
 from roost.store.postgresql.versions.heartbeats import OPENING_LOCK, live_writers
 from roost.store.postgresql.versions.read_schema import read_schema
-from roost.store.rules.schema import SERVED_FROM
+from roost.store.rules.schema import HEARTBEATS_FROM
 
 # A change of a table waits for the end of all statements on it, and all later statements wait for the change. So it
 # waits briefly, and tries again later.
@@ -96,7 +96,7 @@ def _check_unused(connection: sqlalchemy.Connection) -> None:
     """Refuse an upgrade beside processes of an older program, unless another process has just made it."""
     driver = _driver_connection(connection)
     version = read_schema(driver).version or ""
-    check_no_older(live_writers(driver, has_heartbeats=version >= SERVED_FROM), version, label=LABEL)
+    check_no_older(live_writers(driver, has_heartbeats=version >= HEARTBEATS_FROM), version, label=LABEL)
 
 
 def _repeat(attempt: Any) -> None:
